@@ -37,6 +37,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from operator import attrgetter
+from typing import Self
 
 
 class AutorubricError(Exception):
@@ -83,6 +84,11 @@ class FileError(AutorubricError, ValueError):
         self.faults = tuple(faults)
         count = f"{len(self.faults)} error{'s' if len(self.faults) != 1 else ''}"
         super().__init__("\n".join([f"{source}: {count}", *(f"  - {fault}" for fault in self.faults)]))
+
+    @classmethod
+    def whole(cls, source: object, message: str, line: int | None = None) -> Self:
+        """Return an error about a file as a whole, or about one line of it."""
+        return cls(str(source), [Fault(path="", message=message, line=line)])
 
 
 class RubricError(FileError):
@@ -284,7 +290,7 @@ class TokenUsage:
     def __add__(self, other: TokenUsage) -> TokenUsage:
         if not isinstance(other, TokenUsage):
             return NotImplemented
-        return TokenUsage(**{name: getattr(self, name) + getattr(other, name) for name in self.__slots__})
+        return TokenUsage.sum((self, other))
 
     @classmethod
     def sum(cls, usages: Iterable[TokenUsage]) -> TokenUsage:

@@ -235,7 +235,9 @@ def test_labels_given_in_view_are_read_by_metrics(cli: Cli, dataset: str, votes:
     assert (found["criterion_accuracy"], found["na_stats"]["n_cells"]) == (1.0, 1)
     file.write_text('{"format": 1}\n' + lines[0] + "\n[1]\n", encoding="utf-8")
     refused = cli("metrics", "experiments/own", "--labels", str(file))
-    assert refused.code == 2 and "(line 3): a label must be a mapping with item_id, criterion" in refused.err
+    assert (
+        refused.code == 2 and "(line 3): expected a mapping with the keys item_id, criterion" in refused.err
+    )
 
 
 def test_raters_are_selected(cli: Cli, dataset: str, votes: str, tmp_path: Path) -> None:

@@ -27,10 +27,9 @@ from autorubric.criteria import (
     TextField,
     register_check,
     register_kind,
-    registered_kinds,
 )
 from autorubric.criteria.conditions import check_name, find_check, is_registered
-from autorubric.criteria.registry import criterion_from_dict, criterion_to_dict, kind_of
+from autorubric.criteria.registry import criterion_from_dict, criterion_to_dict, kind_of, registered_kinds
 from autorubric.errors import ArgumentError, ReplyError
 from tests.criteria.kinds import Counts, Findings, Polite, Share, Tone, TwoMarks, Warmth
 

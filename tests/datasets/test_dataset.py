@@ -249,8 +249,8 @@ def test_all_faults_at_once() -> None:
     assert lines[0] == "RubricDataset: 13 errors"
     found = "\n".join(lines[1:])
     for expected in (
-        "- prompt: prompt must be a string; got 5",
-        "- metadata: metadata must be a mapping; got [1]",
+        "- prompt: expected a string; got 5",
+        "- metadata: expected a mapping",
         "- items[0].ground_truth.cites: item 'a': cites: 'maybe' is not a verdict; allowed: MET",
         "- items[0].ground_truth.deep: item 'a': unknown criterion 'deep'; did you mean 'depth'?",
         "- items[1]: the key 'submission' is missing",

@@ -141,11 +141,11 @@ def test_healthbench_scores(
 @pytest.mark.parametrize(
     ("change", "message", "line"),
     [
-        ({"rubrics": []}, "a row must have 'rubrics'", 2),
+        ({"rubrics": []}, "rubrics.*at least 1 item", 2),
         ({"rubrics": [{"criterion": "x"}]}, "'points' is missing", 2),
-        ({"rubrics": [{"criterion": "x", "points": "5"}]}, "points must be a number; got '5'", 2),
+        ({"rubrics": [{"criterion": "x", "points": "5"}]}, "expected a number; got '5'", 2),
         ({"rubrics": [{"points": 5}]}, "'criterion' is missing", 2),
-        ({"prompt": "", "prompt_id": 7}, "prompt_id must be a non-empty string; got 7", 2),
+        ({"prompt": "", "prompt_id": 7}, "prompt_id.*expected a string; got 7", 2),
         (
             {"prompt": [{"role": "user"}]},
             r"prompt\[0\] must be a mapping with exactly 'role' and 'content'",
@@ -282,11 +282,7 @@ def test_faults_of_a_tree_come_at_once(tmp_path: Path) -> None:
     with pytest.raises(DatasetError) as caught:
         from_paperbench(path)
     told = {fault.path: fault.line for fault in caught.value.faults}
-    assert set(told) == {
-        "sub_tasks[0].sub_tasks[0].weight",
-        "sub_tasks[0].sub_tasks[1].id",
-        "sub_tasks[1].requirements",
-    }
+    assert set(told) == {"sub_tasks[0].sub_tasks[0].weight", "sub_tasks[0].sub_tasks[1].id", "sub_tasks[1]"}
     assert all(told.values())
 
 
@@ -438,7 +434,7 @@ def test_tests_without_a_judge_are_left_out(tmp_path: Path) -> None:
     ("text", "message", "line"),
     [
         ("tests:\n- assert:\n  - {type: llm-rubric}\n", "value must be a non-empty string", 3),
-        ("tests:\n- assert:\n  - {type: llm-rubric, value: x, weight: much}\n", "weight must be a number", 3),
+        ("tests:\n- assert:\n  - {type: llm-rubric, value: x, weight: much}\n", "expected a number", 3),
         ("tests:\n- 7\n", "a test must be a mapping", 2),
         ("tests:\n- assert: x\n", "assert must be a list", 2),
         ("tests:\n- assert:\n  - contains\n", "an assertion must be a mapping with 'type'", 3),

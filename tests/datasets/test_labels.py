@@ -137,10 +137,10 @@ def test_labels_that_are_none_are_faults(dataset: RubricDataset, tmp_path: Path)
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        (7, "a label must be a mapping"),
+        (7, "expected a mapping with the keys item_id, criterion"),
         ({"item_id": "a"}, "'criterion' is missing"),
-        (label(rater=""), "rater must be a string; got ''"),
-        (label(item=3), "item_id must be a string; got 3"),
+        (label(rater=""), "String should have at least 1 character; got ''"),
+        (label(item=3), "expected a string; got 3"),
         (label(tiem=EARLY), "unknown key 'tiem'; did you mean 'time'"),
         ({"format": 9}, "format"),
     ],

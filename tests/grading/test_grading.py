@@ -23,8 +23,8 @@ from autorubric.scoring import (
     CannotAssessStrategy,
     EnsembleEvaluationReport,
     LengthPenalty,
-    build_report,
 )
+from autorubric.scoring.report_builder import build_report
 from autorubric.scoring.votes import VoteCast
 from tests.criteria.kinds import Remarks
 from tests.doubles import (

@@ -15,7 +15,8 @@ from autorubric.errors import BudgetError, JudgeError, ReplyError, ServerError
 from autorubric.grading import CriterionGrader, GradingTask
 from autorubric.judges import JudgeReply, JudgeRequest, JudgeSpec
 from autorubric.rubric import Rubric
-from autorubric.scoring import AGGREGATORS, EnsembleEvaluationReport, JudgeVote
+from autorubric.scoring import EnsembleEvaluationReport, JudgeVote
+from autorubric.scoring.aggregation import AGGREGATORS
 from autorubric.scoring.votes import VoteCast
 from tests.criteria.kinds import NOMINAL
 from tests.doubles import TableJudge, binary, choice, in_loop

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 from hypothesis import example, given, strategies as st
 
-from autorubric.criteria import AS_DECLARED, BaseCriterion, ComparativeCriterion, Shown, Submission
+from autorubric.criteria import BaseCriterion, ComparativeCriterion, Shown, Submission
+from autorubric.criteria.base import AS_DECLARED
 from autorubric.judges import SYSTEM_PROMPT
 from autorubric.judges.prompts import (
     ComposedPrompt,

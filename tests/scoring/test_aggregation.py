@@ -12,9 +12,10 @@ from pydantic import ValidationError
 
 from autorubric.criteria import BaseCriterion
 from autorubric.errors import ArgumentError
-from autorubric.scoring import AGGREGATORS, AggregationPolicy, Decision, JudgeVote
-from autorubric.scoring.aggregation import CountedVote
+from autorubric.scoring import Decision, JudgeVote
+from autorubric.scoring.aggregation import AGGREGATORS, CountedVote
 from autorubric.scoring.decisions import decide, decide_by_judge, decide_panel
+from autorubric.scoring.policies import AggregationPolicy
 from tests.criteria.kinds import KINDS, NOMINAL, Findings, Polite, Share, Tone, Warmth
 from tests.doubles import binary, choice, lost_vote, open_vote, vote
 

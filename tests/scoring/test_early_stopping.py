@@ -11,9 +11,11 @@ import pytest
 from hypothesis import assume, given, settings, strategies as st
 
 from autorubric.criteria import BaseCriterion
-from autorubric.scoring import AGGREGATORS, AggregationPolicy, Decision, JudgeVote
+from autorubric.scoring import Decision, JudgeVote
+from autorubric.scoring.aggregation import AGGREGATORS
 from autorubric.scoring.decisions import decide_by_judge, decide_panel
 from autorubric.scoring.early_stopping import can_stop, votes_needed
+from autorubric.scoring.policies import AggregationPolicy
 from tests.criteria.kinds import KINDS, NOMINAL
 from tests.doubles import binary, choice, lost_vote, open_vote, vote
 

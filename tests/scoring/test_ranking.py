@@ -12,9 +12,10 @@ from hypothesis import given, settings, strategies as st
 
 from autorubric.criteria import BaseCriterion, ComparativeCriterion, Submission
 from autorubric.errors import ArgumentError
-from autorubric.scoring import AggregationPolicy, Decision, JudgeVote
+from autorubric.scoring import Decision, JudgeVote
 from autorubric.scoring.bradley_terry import Contest, fit_strengths
 from autorubric.scoring.decisions import decide_by_judge, decide_panel
+from autorubric.scoring.policies import AggregationPolicy
 from autorubric.scoring.votes import prefers_alike
 from tests.criteria.kinds import Warmth
 from tests.doubles import vote

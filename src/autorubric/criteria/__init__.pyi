@@ -1,4 +1,4 @@
-from .base import AS_DECLARED as AS_DECLARED, BaseCriterion as BaseCriterion, Shown as Shown
+from .base import BaseCriterion as BaseCriterion, Shown as Shown
 from .checklist import ChecklistCriterion as ChecklistCriterion
 from .comparative import ComparativeCriterion as ComparativeCriterion
 from .conditions import Check as Check, Gate as Gate, When as When, register_check as register_check
@@ -26,7 +26,7 @@ from .ratings import (
     NumericalRatingCriterion as NumericalRatingCriterion,
     PassFailCriterion as PassFailCriterion,
 )
-from .registry import register_kind as register_kind, registered_kinds as registered_kinds
+from .registry import register_kind as register_kind
 from .values import (
     Answer as Answer,
     CriterionVerdict as CriterionVerdict,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Final, Never, TypeVar
+from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -16,9 +16,11 @@ from autorubric.criteria.fields import says_yes
 from autorubric.criteria.values import Answer, Submission
 from autorubric.errors import ArgumentError, ReplyError
 from autorubric.support.objects import Json
-from autorubric.support.reading_errors import shortened
+from autorubric.support.reading_errors import fields_text, shortened
 
 _ROUNDING: Final = 1e-9
+
+EntryT = TypeVar("EntryT")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +35,12 @@ class Shown:
     order: tuple[int, ...] = ()
     names: tuple[str, ...] = ()
 
+    @staticmethod
+    def arrange(entries: Iterable[EntryT], shown: Shown | None) -> list[EntryT]:
+        """Return entries in the order shown."""
+        given = list(entries)
+        return [given[place] for place in shown.order] if shown and shown.order else given
+
 
 AS_DECLARED: Final = Shown()
 """The default presentation: options, if any, in their declared order, and no candidates."""
@@ -41,6 +49,14 @@ AS_DECLARED: Final = Shown()
 def show_shuffled(count: int, rng: random.Random | None) -> Shown:
     """Return a random order of `count` entries, or the declared order if `rng` is None."""
     return AS_DECLARED if rng is None else Shown(order=tuple(rng.sample(range(count), count)))
+
+
+PartT = TypeVar("PartT", bound="BaseCriterion")
+
+
+def answer_without_parts(number: float, value: float) -> Answer:
+    """Return the answer for a label that is the overall result of a criterion with parts."""
+    return Answer(code=number, value=value, label=f"{number:g}")
 
 
 class BaseCriterion(Declaration):
@@ -183,6 +199,7 @@ class BaseCriterion(Declaration):
         given = reply.model_dump() if isinstance(reply, BaseModel) else reply
         if self._says_cannot_assess(given):
             return Answer(code=None, cannot_assess=True, reason=self._reason(given))
+        given = self._complete_reply(given)
         evaluation = self._validate(given)
         fields = {k: v for k, v in evaluation.model_dump().items() if k != "criterion_name"}
         code = self._code(fields)
@@ -195,6 +212,10 @@ class BaseCriterion(Declaration):
             reason=self._reason(fields) or self._reason(given),
             evaluation=fields,
         )
+
+    def _complete_reply(self, given: Json) -> Json:
+        """Return a reply that is not an abstention with the fields that follow from the given ones."""
+        return given
 
     def _checked_value(self, evaluation: BaseModel) -> float | None:
         value = self.value_of(evaluation)
@@ -220,6 +241,12 @@ class BaseCriterion(Declaration):
     def _label(self, code: Json) -> str:
         """Return an answer that is a single value in words."""
         return str(code)
+
+    def _part(self, kind: type[PartT], key: str, requirement: str, **fields: Any) -> PartT:
+        """Return a part of the criterion."""
+        name = f"{self.name or ''}/{key}"
+        shared = {"weight": self.weight, "aggregation": self.aggregation}
+        return kind(name=name, requirement=requirement, **shared, **fields)
 
     def _reason(self, given: Json) -> str:
         """Return the rater's reason: the texts of a reply, or its `reason`."""
@@ -255,7 +282,7 @@ class BaseCriterion(Declaration):
                 }
             )
         except ValidationError as fault:
-            raise ReplyError(f"{self._title}: {reply_faults(fault)}") from None
+            raise ReplyError(f"{self._title}: {fields_text(fault, 'reply')}") from None
 
     def parse_truth(self, raw: Json) -> Answer | None:
         """Parse a ground-truth label and return the answer, or None if the label is missing.
@@ -288,30 +315,3 @@ class BaseCriterion(Declaration):
         """Return a copy of the criterion with a different name."""
         fields = {field: getattr(self, field) for field in type(self).model_fields}
         return type(self).model_validate({**fields, "name": name})
-
-
-def reply_faults(fault: ValidationError) -> str:
-    """Return a validation error as one line that can be sent back to a judge."""
-    return "; ".join(
-        f"{'.'.join(map(str, error['loc'])) or 'reply'}: {error['msg']}" for error in fault.errors()
-    )
-
-
-KeyT = TypeVar("KeyT")
-ValueT = TypeVar("ValueT")
-
-
-class FrozenDict(dict[KeyT, ValueT]):
-    """An immutable, hashable dict."""
-
-    def _refuse(self, *_: Any, **__: Any) -> Never:
-        raise TypeError("criteria are immutable; create a new criterion instead")
-
-    __setitem__ = __delitem__ = __ior__ = _refuse
-    clear = pop = popitem = setdefault = update = _refuse
-
-    def __hash__(self) -> int:  # type: ignore[override]
-        return hash(frozenset(self.items()))
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return FrozenDict, (dict(self),)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
-from pydantic import BaseModel, Field, field_validator
+from pydantic import Field
 
-from autorubric.criteria.base import BaseCriterion, FrozenDict, Shown, show_shuffled
-from autorubric.criteria.declaration import check_keys
+from autorubric.criteria.base import BaseCriterion, Shown, answer_without_parts, show_shuffled
+from autorubric.criteria.declaration import entries
 from autorubric.criteria.fields import BoolField, EvalField, FieldSpec, TextField
 from autorubric.criteria.registry import register_kind
 from autorubric.criteria.values import Answer, Level, Submission
@@ -49,13 +49,7 @@ class ChecklistCriterion(BaseCriterion):
 
     level: ClassVar[Level] = "interval"
 
-    items: dict[str, str]
-
-    @field_validator("items")
-    @classmethod
-    def _check_items(cls, items: dict[str, str]) -> dict[str, str]:
-        check_keys(items, "items", taken=(_MISSING,))
-        return FrozenDict(items)
+    items: Annotated[dict[str, str], entries("items", taken=(_MISSING,))]
 
     @cached_property
     def eval_fields(self) -> dict[str, EvalField]:
@@ -88,30 +82,16 @@ class ChecklistCriterion(BaseCriterion):
     @cached_property
     def part_fields(self) -> Mapping[str, BaseCriterion]:
         """A binary criterion for each item."""
-        return {
-            key: TickBox(
-                name=f"{self.name or ''}/{key}",
-                requirement=text,
-                weight=self.weight,
-                aggregation=self.aggregation,
-            )
-            for key, text in self.items.items()
-        }
+        return {key: self._part(TickBox, key, text) for key, text in self.items.items()}
 
-    def read(self, reply: Json | BaseModel, shown: Shown | None = None) -> Answer:
-        """Parse a reply (an evaluation, its dict, or a list of the keys that are present) into an answer.
-
-        Raises:
-            ReplyError: If an item has no answer, a key is unknown, or `missing_items` contradicts the
-                answers.
-        """
-        if not isinstance(reply, list):
-            return super().read(reply, shown)
-        for key in reply:
+    def _complete_reply(self, given: Json) -> Json:
+        if not isinstance(given, list):
+            return given
+        for key in given:
             if not isinstance(key, str) or key not in self.items:
                 hint = nearest_key(str(key), list(self.items))
                 raise ReplyError(f"{self._title}: unknown item {shortened(key)}; {hint}")
-        return super().read({key: key in reply for key in self.items}, shown)
+        return {key: key in given for key in self.items}
 
     def parse_truth(self, raw: Json) -> Answer | None:
         """Parse a label, in any form that `read` accepts or as a proportion in [0, 1], into an answer.
@@ -120,7 +100,7 @@ class ChecklistCriterion(BaseCriterion):
             ReplyError: If the label has none of these forms.
         """
         if is_number(raw) and 0.0 <= raw <= 1.0:
-            return Answer(code=raw, value=float(raw), label=f"{raw:g}")
+            return answer_without_parts(raw, float(raw))
         return super().parse_truth(raw)
 
     def show(self, submission: Submission, rng: random.Random | None) -> Shown:
@@ -129,7 +109,5 @@ class ChecklistCriterion(BaseCriterion):
 
     def render(self, shown: Shown | None = None) -> str:
         """Return the name, the requirement, and the items in the order shown."""
-        keys = list(self.items)
-        order = shown.order if shown and shown.order else range(len(keys))
-        lines = (f"- {keys[place]}: {self.items[keys[place]]}" for place in order)
+        lines = (f"- {key}: {text}" for key, text in Shown.arrange(self.items.items(), shown))
         return "\n".join([super().render(shown), "Items, each true if the text has it:", *lines])

@@ -21,6 +21,7 @@ from autorubric.criteria.fields import FieldSpec
 from autorubric.criteria.registry import register_kind
 from autorubric.criteria.values import Answer, Level, Submission
 from autorubric.errors import ReplyError
+from autorubric.support.field_types import Count
 from autorubric.support.objects import Json
 from autorubric.support.reading_errors import shortened
 
@@ -50,14 +51,14 @@ class _Candidates(NamedTuple):
     called: Mapping[str, str]
     lettered: bool
 
-    def named(self, text: str) -> str | None:
+    def find_name(self, text: str) -> str | None:
         """Return the name of the candidate to which a text refers; None if it refers to no candidate."""
         if self.lettered:
             letter = _AROUND_AN_ID.sub("", text).upper()
             return next((name for name, known in self.called.items() if known == letter), None)
         return _find_name(text, tuple(self.called)) if self.called else text.strip() or None
 
-    def listed(self) -> str:
+    def list_text(self) -> str:
         """Return the allowed identifiers as the end of an error message."""
         return f"; candidates: {', '.join(sorted(self.called.values()) if self.lettered else self.called)}"
 
@@ -111,7 +112,7 @@ class ComparativeCriterion(BaseCriterion):
     level: ClassVar[Level] = "ranking"
 
     mode: ComparisonMode = "pairwise"
-    margin: int = Field(default=0, ge=0)
+    margin: Count = 0
     both_orders: bool = True
 
     _names: tuple[str, ...] | None = PrivateAttr(default=None)
@@ -258,16 +259,16 @@ class ComparativeCriterion(BaseCriterion):
         return _Candidates({name: name for name in self._names or ()}, lettered=False)
 
     def _candidate(self, given: Json, candidates: _Candidates) -> str:
-        name = candidates.named(given) if isinstance(given, str) else None
+        name = candidates.find_name(given) if isinstance(given, str) else None
         if name is None:
-            known = candidates.listed() if self._names else ""
+            known = candidates.list_text() if self._names else ""
             raise ReplyError(f"{self._title}: {shortened(given)} is not a candidate{known}")
         return name
 
     def _read_pair(self, given: Json, margin: Json, candidates: _Candidates) -> Answer:
         name = None
         if isinstance(given, str) and (candidates.lettered or self._names is not None):
-            name = candidates.named(given)
+            name = candidates.find_name(given)
         if name is None:
             if isinstance(given, str) and given.strip(" \"'`.*").casefold() == TIE:
                 return self._tie(margin)

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Final, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field, model_serializer, model_validator
 
 from autorubric.errors import ArgumentError
+from autorubric.support.field_types import NonEmptyText, Share
 from autorubric.support.objects import Json
 
 Check: TypeAlias = Callable[[str], Any]
@@ -77,7 +78,7 @@ def is_registered(check: str | Check) -> bool:
 # A mean of equal values may be smaller than these values because of rounding errors.
 _SLACK: Final = 1e-9
 
-_Share = Annotated[float, Field(ge=0.0, le=1.0, strict=True)]
+_StrictShare = Annotated[Share, Field(strict=True)]
 
 
 class Gate(BaseModel):
@@ -92,8 +93,8 @@ class Gate(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    at_least: _Share = Field(default=1.0, gt=0.0)
-    cap: _Share = 0.0
+    at_least: _StrictShare = Field(default=1.0, gt=0.0)
+    cap: _StrictShare = 0.0
 
     def passed(self, value: float) -> bool:
         """Return whether a value reaches `at_least`, allowing for rounding errors."""
@@ -125,8 +126,8 @@ class When(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    criterion: str = Field(min_length=1)
-    at_least: _Share = 1.0
+    criterion: NonEmptyText
+    at_least: _StrictShare = 1.0
 
     def holds(self, value: float | None) -> bool:
         """Return whether the other criterion's value reaches `at_least`; False if it has no value."""

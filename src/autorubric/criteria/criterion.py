@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cached_property, lru_cache
 from typing import Any, Literal, Self
@@ -20,12 +19,13 @@ from pydantic import (
 )
 
 from autorubric.criteria.base import AS_DECLARED, BaseCriterion, Shown
-from autorubric.criteria.declaration import object_schema, reason_schema
+from autorubric.criteria.declaration import check_unique, object_schema, reason_schema
 from autorubric.criteria.fields import ChoiceField, FieldSpec, TextField, says_yes
 from autorubric.criteria.registry import register_kind
 from autorubric.criteria.values import Answer, CriterionVerdict, Level, ScaleType, Submission
 from autorubric.errors import ArgumentError, ReplyError
 from autorubric.support.chat_tokens import restore_brackets
+from autorubric.support.field_types import NonEmptyText, Share
 from autorubric.support.objects import Json, is_number
 from autorubric.support.reading_errors import shortened
 
@@ -52,7 +52,7 @@ class CriterionOption(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     label: str
-    value: float | None = Field(ge=0.0, le=1.0, allow_inf_nan=False)
+    value: Share | None
     na: bool = False
 
     @model_validator(mode="before")
@@ -95,7 +95,7 @@ class Criterion(BaseCriterion):
             no option has a value and to `ordinal` otherwise.
     """
 
-    requirement: str = Field(min_length=1)
+    requirement: NonEmptyText
     # Users pass lists, which are stored as tuples.
     options: Sequence[CriterionOption] | None = None
     scale_type: ScaleType = "ordinal"
@@ -125,10 +125,7 @@ class Criterion(BaseCriterion):
     def _check_options(cls, options: Sequence[CriterionOption] | None) -> Any:
         if options is None:
             return None
-        folded = [option.label.strip().casefold() for option in options]
-        repeated = sorted(label for label, count in Counter(folded).items() if count > 1)
-        if repeated:
-            raise ValueError(f"option labels must be unique; repeated: {', '.join(map(repr, repeated))}")
+        check_unique((option.label.strip().casefold() for option in options), "option labels")
         if sum(not option.na for option in options) < 2:
             raise ValueError("options must contain at least two options that are not NA")
         return tuple(options)
@@ -218,7 +215,7 @@ class Criterion(BaseCriterion):
         return any(option.na for option in self.options or ())
 
     @cached_property
-    def _answers(self) -> tuple[Answer, ...]:
+    def _declared_answers(self) -> tuple[Answer, ...]:
         if self.options is None:
             words = (CriterionVerdict.UNMET, CriterionVerdict.MET)
             return tuple(
@@ -235,10 +232,6 @@ class Criterion(BaseCriterion):
             )
             for index, option in enumerate(self.options)
         )
-
-    def answers(self) -> tuple[Answer, ...]:
-        """Return UNMET and MET or, if there are options, all options in declared order, including NA."""
-        return self._answers
 
     @cached_property
     def is_shuffled(self) -> bool:
@@ -258,8 +251,8 @@ class Criterion(BaseCriterion):
         head = super().render(shown)
         if self.options is None:
             return head
-        order = shown.order if shown and shown.order else range(len(self.options))
-        return "\n".join([head, "Options:", *(f"- {self.options[index].label}" for index in order)])
+        options = Shown.arrange(self.options, shown)
+        return "\n".join([head, "Options:", *(f"- {option.label}" for option in options)])
 
     def asked(self) -> dict[str, Json]:
         """Return the fields that affect a vote; option values are not included."""
@@ -312,7 +305,7 @@ class Criterion(BaseCriterion):
             raise ReplyError(f"{self._title}: {shortened(given)} is not a verdict; {allowed}")
         if verdict is CriterionVerdict.CANNOT_ASSESS:
             return Answer(code=str(verdict), label=str(verdict), cannot_assess=True)
-        return self._answers[int(verdict is CriterionVerdict.MET)]
+        return self._declared_answers[int(verdict is CriterionVerdict.MET)]
 
     def _read_label(self, given: Json, in_words: bool) -> Answer:
         if is_number(given):
@@ -321,7 +314,7 @@ class Criterion(BaseCriterion):
         bare = text.strip().strip("\"'`").strip()
         for label in (text, bare, _ENUMERATOR.sub("", bare)):
             try:
-                return self._answers[self.find_option_by_label(label)]
+                return self._declared_answers[self.find_option_by_label(label)]
             except ArgumentError:
                 continue
         if bare.upper() == CriterionVerdict.CANNOT_ASSESS:
@@ -337,8 +330,8 @@ class Criterion(BaseCriterion):
             spelt = (str(given), f"{given:g}")
         except (OverflowError, ValueError):
             raise ReplyError(f"{self._title}: the number is too large; {self._allowed_text()}") from None
-        named = [a for a in self._answers if a.label in spelt]
-        found = named or [a for a in self._answers if a.value == given and not in_words]
+        named = [a for a in self._declared_answers if a.label in spelt]
+        found = named or [a for a in self._declared_answers if a.value == given and not in_words]
         if len(found) != 1:
             what = "label" if in_words else "label or value"
             raise ReplyError(

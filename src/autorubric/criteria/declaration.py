@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import inspect
 import keyword
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Annotated, Any, ClassVar, Final, Self, cast
+from typing import Annotated, Any, ClassVar, Final, Never, Self, TypeVar, cast
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -27,6 +29,7 @@ from autorubric.criteria.conditions import Gate, When, check_name
 from autorubric.criteria.fields import EvalField, FieldSpec, TextField
 from autorubric.criteria.values import Level
 from autorubric.errors import ArgumentError
+from autorubric.support.field_types import FiniteFloat, NonBlankText
 from autorubric.support.objects import REASON_LENGTH, Json
 from autorubric.support.reading_errors import shortened
 
@@ -34,21 +37,28 @@ _TAKEN: Final = frozenset({"criterion_name", "cannot_assess", "reason", "id"})
 _OF_MODELS: Final = frozenset(dir(BaseModel))
 
 
-def check_keys(
-    keys: Iterable[str],
-    what: str,
-    *,
-    taken: Sequence[str] = (),
-    fields: Callable[[str], Sequence[str]] = lambda key: (key,),
-) -> None:
-    """Check that keys can name fields of an evaluation."""
-    given = list(keys)
-    if not given:
-        raise ValueError(f"{what} must not be empty; add at least one")
-    for key in given:
-        fault = _fault(key, fields(key), {*_TAKEN, *taken})
-        if fault:
-            raise ValueError(f"{what}: the key {key!r} {fault}; use another name")
+def check_unique(values: Iterable[str | int], what: str) -> None:
+    """Check that values differ."""
+    repeated: list[Any] = [value for value, count in Counter(values).items() if count > 1]
+    if repeated:
+        raise ValueError(f"{what} must be unique; repeated: {', '.join(map(repr, sorted(repeated)))}")
+
+
+def entries(
+    what: str, *, taken: Sequence[str] = (), fields: Callable[[str], Sequence[str]] = lambda key: (key,)
+) -> AfterValidator:
+    """Return a validator that freezes a mapping, whose keys must be able to name fields of an evaluation."""
+
+    def check(given: Mapping[str, Any]) -> FrozenDict[str, Any]:
+        if not given:
+            raise ValueError(f"{what} must not be empty; add at least one")
+        for key in given:
+            fault = _key_fault(key, fields(key), {*_TAKEN, *taken})
+            if fault:
+                raise ValueError(f"{what}: the key {key!r} {fault}; use another name")
+        return FrozenDict(given)
+
+    return AfterValidator(check)
 
 
 def field_fault(name: str, *, text: bool) -> str | None:
@@ -62,7 +72,7 @@ def field_fault(name: str, *, text: bool) -> str | None:
     return None
 
 
-def _fault(key: str, fields: Sequence[str], taken: set[str]) -> str | None:
+def _key_fault(key: str, fields: Sequence[str], taken: set[str]) -> str | None:
     if key.startswith("_"):
         return "starts with an underscore"
     if keyword.iskeyword(key):
@@ -75,6 +85,26 @@ def _fault(key: str, fields: Sequence[str], taken: set[str]) -> str | None:
         if field in _OF_MODELS:
             return f"conflicts with the attribute {field!r} of every evaluation"
     return None
+
+
+KeyT = TypeVar("KeyT")
+ValueT = TypeVar("ValueT")
+
+
+class FrozenDict(dict[KeyT, ValueT]):
+    """An immutable, hashable dict."""
+
+    def _refuse(self, *_: Any, **__: Any) -> Never:
+        raise TypeError("criteria are immutable; create a new criterion instead")
+
+    __setitem__ = __delitem__ = __ior__ = _refuse
+    clear = pop = popitem = setdefault = update = _refuse
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(frozenset(self.items()))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return FrozenDict, (dict(self),)
 
 
 _NUMBER_LENGTH: Final = 24
@@ -157,7 +187,7 @@ def _reply_fields(cls: type[BaseModel]) -> dict[str, type[EvalField]]:
     return {k: kind for k, kind in declared.items() if isinstance(kind, type) and issubclass(kind, EvalField)}
 
 
-def _hides(cls: type[BaseModel], name: str) -> str | None:
+def _hidden_attribute(cls: type[BaseModel], name: str) -> str | None:
     """Return an error if a field would hide an attribute of a base class; otherwise None."""
     above = next((base for base in cls.__mro__[1:] if name in vars(base)), None)
     return None if above is None else f"hides the attribute {name!r} of every criterion"
@@ -172,10 +202,10 @@ class Declaration(BaseModel):
     kind: ClassVar[str | None] = None
     takes_bare: ClassVar[bool] = False
 
-    name: str | None = Field(default=None, min_length=1, pattern=r"\S")
+    name: NonBlankText | None = None
     requirement: str | None = None
     description: str | None = Field(default=None, exclude=True, repr=False)
-    weight: float = Field(default=10.0, allow_inf_nan=False)
+    weight: FiniteFloat = 10.0
     gate: Gate | None = None
     bonus: bool = False
     when: When | None = None
@@ -191,7 +221,7 @@ class Declaration(BaseModel):
                     "for the reply field"
                 )
         for name, kind in _reply_fields(cls).items():
-            fault = field_fault(name, text=issubclass(kind, TextField)) or _hides(cls, name)
+            fault = field_fault(name, text=issubclass(kind, TextField)) or _hidden_attribute(cls, name)
             if fault:
                 raise ArgumentError(
                     f"{cls.__name__}.{name}: the field {fault}; use another name for the reply field"

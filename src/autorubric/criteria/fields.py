@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal, Self, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, model_validator
 
+from autorubric.support.field_types import FiniteFloat
 from autorubric.support.objects import Json
 
 FieldSpec: TypeAlias = tuple[Any, Any]
@@ -31,7 +32,7 @@ def _unless_boolean(given: Any) -> Any:
 
 
 _Whole = Annotated[int, BeforeValidator(_unless_boolean, json_schema_input_type=int)]
-_FiniteFloat = Annotated[float, Field(allow_inf_nan=False)]
+_StrictFloat = Annotated[FiniteFloat, Field(strict=True)]
 
 
 def _scalar_type(given: Any) -> Any:
@@ -147,8 +148,8 @@ class BoundInt(_Bounded):
 class BoundFloat(_Bounded):
     """A field for a number in the inclusive range from `min_val` to `max_val`."""
 
-    min_val: float = Field(strict=True, allow_inf_nan=False)
-    max_val: float = Field(strict=True, allow_inf_nan=False)
+    min_val: _StrictFloat
+    max_val: _StrictFloat
 
     def get_field(self) -> FieldSpec:
         return float, Field(
@@ -171,6 +172,10 @@ class TextField(EvalField):
 
     def get_field(self) -> FieldSpec:
         return str, Field(description=self.description)
+
+
+EVIDENCE: Final = TextField(description="the evidence, in a sentence or two")
+"""The usual explanation of an answer."""
 
 
 class BoolField(EvalField):
@@ -265,4 +270,4 @@ class ListField(EvalField):
 
 def _element(kind: type) -> Any:
     """Return a scalar type without values that JSON cannot represent, such as NaN and infinities."""
-    return _FiniteFloat if kind is float else kind
+    return FiniteFloat if kind is float else kind

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import random
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, Final, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
-from autorubric.criteria.base import BaseCriterion, FrozenDict, Shown, show_shuffled
-from autorubric.criteria.declaration import check_keys
-from autorubric.criteria.fields import MOST_STEPS, BoundInt, ChoiceField, EvalField, FieldSpec, TextField
+from autorubric.criteria.base import BaseCriterion, Shown, answer_without_parts, show_shuffled
+from autorubric.criteria.declaration import check_unique, entries
+from autorubric.criteria.fields import (
+    EVIDENCE,
+    MOST_STEPS,
+    BoundInt,
+    ChoiceField,
+    EvalField,
+    FieldSpec,
+    TextField,
+)
 from autorubric.criteria.registry import register_kind
 from autorubric.criteria.values import Answer, Level, Submission
+from autorubric.support.field_types import NonBlankText, PositiveFloat
 from autorubric.support.objects import Json, is_number
 
 
@@ -29,7 +37,7 @@ class RubricLevel(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    name: str = Field(min_length=1, pattern=r"\S")
+    name: NonBlankText
     index: int
     description: str
 
@@ -55,10 +63,7 @@ class HolisticRubricCriterion(BaseCriterion):
     def _check_levels(cls, levels: Sequence[RubricLevel]) -> tuple[RubricLevel, ...]:
         if len(levels) < 2:
             raise ValueError(f"levels must have at least two entries; got {len(levels)}")
-        names = [level.name.strip().casefold() for level in levels]
-        repeated = sorted(name for name, count in Counter(names).items() if count > 1)
-        if repeated:
-            raise ValueError(f"level names must be unique; repeated: {', '.join(map(repr, repeated))}")
+        check_unique((level.name.strip().casefold() for level in levels), "level names")
         ordered = sorted(levels, key=lambda level: level.index)
         indices = [level.index for level in ordered]
         if indices != list(range(indices[0], indices[0] + len(indices))):
@@ -81,7 +86,7 @@ class HolisticRubricCriterion(BaseCriterion):
         return {
             "level": ChoiceField(choices=tuple(level.name for level in self.levels)),
             "level_index": BoundInt(min_val=self.levels[0].index, max_val=self.levels[-1].index),
-            "explanation": TextField(description="the evidence, in a sentence or two"),
+            "explanation": EVIDENCE,
         }
 
     def _fields_to_ask(self) -> dict[str, EvalField]:
@@ -107,21 +112,10 @@ class HolisticRubricCriterion(BaseCriterion):
     def _declared_codes(self) -> tuple[Json, ...]:
         return tuple(level.name for level in self.levels)
 
-    def read(self, reply: Json | BaseModel, shown: Shown | None = None) -> Answer:
-        """Parse a reply (an evaluation, its dict, or a level's name or index) and return the level.
-
-        Raises:
-            ReplyError: If the level is unknown, or the name and the index do not match.
-        """
-        given = reply.model_dump() if isinstance(reply, BaseModel) else reply
-        if self._says_cannot_assess(given):
-            return super().read(given, shown)
+    def _complete_reply(self, given: Json) -> Json:
+        """Return a reply with the declared name and the index of its level."""
         if not isinstance(given, Mapping):
             given = {**self._blank_texts(), "level": given}
-        return super().read(self._with_both(given), shown)
-
-    def _with_both(self, given: Mapping[str, Json]) -> Mapping[str, Json]:
-        """Return a reply completed with the declared name and the index of its level."""
         named_level = given.get("level", given.get("level_index"))
         named = {level.name.strip().casefold(): level for level in self.levels}
         numbered = {str(level.index): level for level in self.levels}
@@ -165,7 +159,7 @@ class RubricDimension(BaseModel):
     min_score: int
     max_score: int
     levels: tuple[str, ...] | None = None
-    weight: float = Field(default=1.0, gt=0.0, allow_inf_nan=False)
+    weight: PositiveFloat = 1.0
 
     @model_validator(mode="after")
     def _check_scores(self) -> Self:
@@ -182,6 +176,11 @@ class RubricDimension(BaseModel):
         if self.levels is not None and len(set(self.levels)) != points:
             raise ValueError(f"level names must be unique; got {self.levels!r}")
         return self
+
+    @property
+    def scale(self) -> BoundInt:
+        """The scores as a field of an evaluation."""
+        return BoundInt(min_val=self.min_score, max_val=self.max_score)
 
     def place(self, score: float) -> float:
         """Return the position of a score in the range, from 0 to 1."""
@@ -212,12 +211,13 @@ class AnalyticRubricCriterion(BaseCriterion):
 
     level: ClassVar[Level] = "interval"
 
-    dimensions: dict[str, RubricDimension]
+    dimensions: Annotated[
+        dict[str, RubricDimension], entries("dimensions", taken=(_OVERALL,), fields=_fields_of)
+    ]
 
     @field_validator("dimensions")
     @classmethod
-    def _check_dimensions(cls, dimensions: dict[str, RubricDimension]) -> dict[str, RubricDimension]:
-        check_keys(dimensions, "dimensions", taken=(_OVERALL,), fields=_fields_of)
+    def _check_fields(cls, dimensions: dict[str, RubricDimension]) -> dict[str, RubricDimension]:
         for key in dimensions:
             for field in _fields_of(key):
                 if field in dimensions:
@@ -225,7 +225,7 @@ class AnalyticRubricCriterion(BaseCriterion):
                         f"dimensions: the key {field!r} conflicts with an evaluation field of the dimension "
                         f"{key!r}; use another name"
                     )
-        return FrozenDict(dimensions)
+        return dimensions
 
     @cached_property
     def eval_fields(self) -> dict[str, EvalField]:
@@ -233,7 +233,7 @@ class AnalyticRubricCriterion(BaseCriterion):
         fields: dict[str, EvalField] = {}
         for key, dimension in self.dimensions.items():
             score, explanation = _fields_of(key)
-            fields[score] = BoundInt(min_val=dimension.min_score, max_val=dimension.max_score)
+            fields[score] = dimension.scale
             fields[explanation] = TextField()
         return fields
 
@@ -280,14 +280,8 @@ class AnalyticRubricCriterion(BaseCriterion):
     def part_fields(self) -> Mapping[str, BaseCriterion]:
         """An ordinal criterion for each dimension."""
         return {
-            f"{key}_score": WholeScore(
-                name=f"{self.name or ''}/{key}",
-                requirement=dimension.description,
-                weight=self.weight,
-                aggregation=self.aggregation,
-                score=BoundInt(min_val=dimension.min_score, max_val=dimension.max_score),
-            )
-            for key, dimension in self.dimensions.items()
+            f"{key}_score": self._part(WholeScore, key, one.description, score=one.scale)
+            for key, one in self.dimensions.items()
         }
 
     def parse_truth(self, raw: Json) -> Answer | None:
@@ -303,7 +297,7 @@ class AnalyticRubricCriterion(BaseCriterion):
         if is_number(raw) and len(ranges) == 1:
             value = next(iter(self.dimensions.values())).place(raw)
             if 0.0 <= value <= 1.0:
-                return Answer(code=raw, value=value, label=f"{raw:g}")
+                return answer_without_parts(raw, value)
         return super().parse_truth(raw)
 
     def asked(self) -> dict[str, Json]:
@@ -319,10 +313,8 @@ class AnalyticRubricCriterion(BaseCriterion):
 
     def render(self, shown: Shown | None = None) -> str:
         """Return the name, the requirement, and the dimensions with ranges and levels in the order shown."""
-        entries = list(self.dimensions.items())
         lines = [super().render(shown), "Dimensions:"]
-        for place in shown.order if shown and shown.order else range(len(entries)):
-            key, dimension = entries[place]
+        for key, dimension in Shown.arrange(self.dimensions.items(), shown):
             lines.append(f"- {key} ({dimension.min_score} to {dimension.max_score}): {dimension.description}")
             named = enumerate(dimension.levels or (), start=dimension.min_score)
             lines += [f"  {score}: {name}" for score, name in named]

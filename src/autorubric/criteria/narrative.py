@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
-from pydantic import BaseModel, field_validator
-
-from autorubric.criteria.base import BaseCriterion, FrozenDict, Shown
-from autorubric.criteria.declaration import check_keys
+from autorubric.criteria.base import BaseCriterion, Shown
+from autorubric.criteria.declaration import entries
 from autorubric.criteria.fields import EvalField, TextField
 from autorubric.criteria.registry import register_kind
 from autorubric.criteria.values import Answer, Level
@@ -30,14 +28,7 @@ class NarrativeCriterion(BaseCriterion):
 
     level: ClassVar[Level] = "text"
 
-    sections: dict[str, str] | None = None
-
-    @field_validator("sections")
-    @classmethod
-    def _check_sections(cls, sections: dict[str, str] | None) -> dict[str, str] | None:
-        if sections is not None:
-            check_keys(sections, "sections")
-        return sections if sections is None else FrozenDict(sections)
+    sections: Annotated[dict[str, str], entries("sections")] | None = None
 
     @cached_property
     def eval_fields(self) -> dict[str, EvalField]:
@@ -51,14 +42,8 @@ class NarrativeCriterion(BaseCriterion):
     def _code(self, fields: Mapping[str, Json]) -> Json:
         return fields[_WHOLE] if self.sections is None else dict(fields)
 
-    def read(self, reply: Json | BaseModel, shown: Shown | None = None) -> Answer:
-        """Parse a reply (an evaluation, its dict or, if there are no sections, plain text) into feedback.
-
-        Raises:
-            ReplyError: If a section is missing.
-        """
-        whole = isinstance(reply, str) and self.sections is None and not self._says_cannot_assess(reply)
-        return super().read({_WHOLE: reply} if whole else reply, shown)
+    def _complete_reply(self, given: Json) -> Json:
+        return {_WHOLE: given} if isinstance(given, str) and self.sections is None else given
 
     def parse_truth(self, raw: Json) -> Answer | None:
         """Parse a label as feedback; text such as "cannot assess" does not count as an abstention."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, ClassVar, Final, Literal, Self, cast
@@ -18,9 +17,19 @@ from pydantic import (
 )
 
 from autorubric.criteria.base import BaseCriterion, Shown
-from autorubric.criteria.fields import MOST_STEPS, BoolField, BoundFloat, BoundInt, EvalField, TextField
+from autorubric.criteria.declaration import check_unique
+from autorubric.criteria.fields import (
+    EVIDENCE,
+    MOST_STEPS,
+    BoolField,
+    BoundFloat,
+    BoundInt,
+    EvalField,
+    TextField,
+)
 from autorubric.criteria.registry import register_kind
 from autorubric.criteria.values import Level
+from autorubric.support.field_types import FiniteFloat
 from autorubric.support.objects import Json
 
 
@@ -61,12 +70,9 @@ class LikertCriterion(BaseCriterion):
     @field_validator("scale")
     @classmethod
     def _check_scale(cls, scale: Sequence[LikertItem]) -> tuple[LikertItem, ...]:
-        values = [item.val for item in scale]
-        repeated = sorted(val for val, count in Counter(values).items() if count > 1)
-        if repeated:
-            raise ValueError(f"scale values must be unique; repeated: {', '.join(map(str, repeated))}")
+        check_unique((item.val for item in scale), "scale values")
         if len(scale) == 1:
-            raise ValueError(f"the scale must have at least two values; got only {values[0]}")
+            raise ValueError(f"the scale must have at least two values; got only {scale[0].val}")
         return tuple(sorted(scale, key=lambda item: item.val))
 
     @model_validator(mode="after")
@@ -135,8 +141,8 @@ class NumericalRatingCriterion(BaseCriterion):
 
     level: ClassVar[Level] = "interval"
 
-    min_value: float = Field(default=0.0, allow_inf_nan=False)
-    max_value: float = Field(default=10.0, allow_inf_nan=False)
+    min_value: FiniteFloat = 0.0
+    max_value: FiniteFloat = 10.0
     mode: RatingMode = "absolute"
 
     @model_validator(mode="after")
@@ -150,10 +156,7 @@ class NumericalRatingCriterion(BaseCriterion):
     @cached_property
     def eval_fields(self) -> dict[str, EvalField]:
         """The fields `score` and `explanation`."""
-        return {
-            "score": BoundFloat(min_val=self.min_value, max_val=self.max_value),
-            "explanation": TextField(description="the evidence, in a sentence or two"),
-        }
+        return {"score": BoundFloat(min_val=self.min_value, max_val=self.max_value), "explanation": EVIDENCE}
 
     @property
     def needs_reference(self) -> bool:
@@ -197,10 +200,7 @@ class PassFailCriterion(BaseCriterion):
     @cached_property
     def eval_fields(self) -> dict[str, EvalField]:
         """The fields `passed` and `reason`."""
-        return {
-            "passed": BoolField(description="whether it passes"),
-            "reason": TextField(description="the evidence, in a sentence or two"),
-        }
+        return {"passed": BoolField(description="whether it passes"), "reason": EVIDENCE}
 
     @property
     def needs_reference(self) -> bool:

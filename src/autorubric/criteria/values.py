@@ -95,15 +95,7 @@ class VerdictCounts:
     def __add__(self, other: VerdictCounts) -> VerdictCounts:
         if not isinstance(other, VerdictCounts):
             return NotImplemented
-        return VerdictCounts(
-            asked=self.asked + other.asked,
-            answered=self.answered + other.answered,
-            abstained=self.abstained + other.abstained,
-            lost=self.lost + other.lost,
-            assumed=self.assumed + other.assumed,
-            lost_cause=self.lost_cause or other.lost_cause,
-            assumed_cause=self.assumed_cause or other.assumed_cause,
-        )
+        return VerdictCounts.sum((self, other))
 
     def to_dict(self) -> dict[str, Json]:
         """Return the counts and causes as a JSON-compatible dict."""

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from autorubric.errors import DatasetError
-from autorubric.support.read import read_bounded, reading
+from autorubric.support.read import read_bounded, read_errors_as
 from autorubric.support.reading_errors import Faults
 
 CSV_SUFFIXES: Final = (".csv", ".tsv")
@@ -66,7 +66,7 @@ def read_csv(path: str | Path) -> CsvTable:
     text, encoding = _decode(path)
     marked = _SEPARATOR.match(text)
     delimiter = "\t" if Path(path).suffix.lower() == ".tsv" else _delimiter_of(text)
-    faults = Faults(str(path), lambda at: at[0] if at and isinstance(at[0], int) else 1)
+    faults = Faults.by_line(str(path), first=1)
     with _limit_lock:
         before = csv.field_size_limit(_FIELD_LIMIT)
         try:
@@ -82,7 +82,7 @@ def read_csv(path: str | Path) -> CsvTable:
 
 def _decode(path: str | Path) -> tuple[str, str]:
     """Return the text of a file and its encoding."""
-    with reading(path, error=DatasetError):
+    with read_errors_as(path, DatasetError):
         with Path(path).open("rb") as file:
             raw = read_bounded(file, str(path), error=DatasetError)
         if raw.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):

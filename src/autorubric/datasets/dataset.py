@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, Unpack, overload
 
 from autorubric.criteria.base import BaseCriterion
 from autorubric.criteria.values import Answer, Submission
@@ -15,16 +15,13 @@ from autorubric.datasets.fields import FieldMap
 from autorubric.datasets.item import DataItem, canonical_sha256, stratum_labels
 from autorubric.datasets.lazy import LazyItems
 from autorubric.datasets.ratings import attach_ratings
-from autorubric.datasets.read import DatasetReader
 from autorubric.datasets.split import grouped_positions, sizes_of, split_positions, stratified_positions
 from autorubric.datasets.stream import CopiedItems, PreviousSnapshot, StreamedItems, line_of, stored_contents
 from autorubric.errors import ArgumentError
 from autorubric.rubric.rubric import Rubric
-from autorubric.support.extensions import load_extension
 from autorubric.support.frames import Library, in_library
 from autorubric.support.objects import Json, is_whole
 from autorubric.support.read import dump_structured
-from autorubric.support.reading_errors import Faults
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,10 +42,6 @@ class DatasetSplit(NamedTuple):
     test: RubricDataset
 
 
-IMPORTERS_GROUP: Final = "autorubric.importers"
-"""The entry point group of importers: functions from a path to a dataset, named by the suffix."""
-
-
 class RubricDataset(BaseDataset):
     """A dataset of items that share a prompt, a rubric and a reference answer.
 
@@ -61,10 +54,7 @@ class RubricDataset(BaseDataset):
     """
 
     def part(self, first: int, step: int) -> Self:
-        """Return a dataset of every `step`-th item, starting at position `first`; items keep their ids.
-
-        A part of a streamed dataset is also streamed.
-        """
+        """Return a dataset of every `step`-th item, starting at position `first`; items keep their ids."""
         positions = range(first, len(self), step)
         if isinstance(self._items, LazyItems):
             return type(self)._of(self._contents()._replace(items=self._items.part(positions)))
@@ -222,10 +212,7 @@ class RubricDataset(BaseDataset):
         return isinstance(self._items, LazyItems)
 
     def source_digest(self) -> str | None:
-        """Return a digest of a streamed dataset's file and shared data, or None if there is no fixed source.
-
-        The result is None if the items are in memory, or refer to rubric files, which could change unnoticed.
-        """
+        """Return a digest of a streamed dataset; None if its items are in memory or refer to rubric files."""
         sha256 = self._items.source_sha256() if isinstance(self._items, StreamedItems) else None
         return None if sha256 is None else canonical_sha256([sha256, self._header()])
 
@@ -233,17 +220,9 @@ class RubricDataset(BaseDataset):
         return _store.header_snapshot(self._contents())
 
     def copy_lines(self, earlier: PreviousSnapshot | None = None) -> Iterator[tuple[bytes, Rubric | None]]:
-        """Yield the lines of a copy for `from_copy`: one line for the shared data, then one line per item.
+        """Yield the header and the items as lines for `from_copy`, each with the rubric that it introduces.
 
-        Each line is paired with the rubric that it introduces, or None. Unregistered checks are written as
-        their qualified names. Items are read one at a time.
-
-        Args:
-            earlier: An earlier copy; its `kept` is updated with the items that are unchanged.
-
-        Raises:
-            ArgumentError: If a criterion's kind is not registered, so that a file cannot refer to it.
-            DatasetError: If a streamed file has errors.
+        The items that are unchanged are marked in `earlier`.
         """
         yield self.header_line(), self.rubric
         if isinstance(self._items, StreamedItems):
@@ -256,11 +235,7 @@ class RubricDataset(BaseDataset):
             yield line, item.rubric
 
     def header_line(self) -> bytes:
-        """Return the first line of a copy, which contains the data that the items share.
-
-        Raises:
-            ArgumentError: If a criterion's kind is not registered, so that a file cannot refer to it.
-        """
+        """Return the first line of a copy, which contains the data that the items share."""
         return line_of(self._header())
 
     def item_lines(self) -> Iterator[bytes]:
@@ -273,16 +248,9 @@ class RubricDataset(BaseDataset):
     def from_copy(
         cls, path: Path, starts: Sequence[int] | None = None, substitutes: Mapping[int, bytes] | None = None
     ) -> Self:
-        """Open a file written by `copy_lines` as a streamed dataset; its checks need not be registered.
+        """Open a file written by `copy_lines`; its checks need not be registered.
 
-        Args:
-            path: Path of the file.
-            starts: Line offsets, required if the lines are not in order; None determines them from the file.
-            substitutes: Replacement lines by line number, from 0.
-
-        Raises:
-            DatasetError: If the copy is damaged, or a newer version wrote it.
-            OSError: If the file cannot be read.
+        starts: Offsets of the lines, if they are not in order; substitutes: other lines, by number from 0.
         """
         return cls._of(stored_contents(path, starts, substitutes))
 
@@ -303,11 +271,10 @@ class RubricDataset(BaseDataset):
         Raises:
             DatasetError: If ids are not unique or labels do not match their rubric.
         """
-        placed = ((("items", position), item) for position, item in enumerate(items))
-        header = {**self._contents()._asdict()}
-        del header["items"], header["truth_rule"], header["fields"], header["pairs"]
-        contents = DatasetReader(Faults("RubricDataset.with_items")).contents(header, placed)
-        return self._of(contents._replace(truth_rule=self._truth_rule))
+        own = self._contents()
+        made = type(self)(own.prompt, own.rubric, items, own.name, own.reference_submission, own.metadata)
+        made._truth_rule = own.truth_rule
+        return made
 
     def to_json(self) -> str:
         """Return the complete dataset as JSON text."""
@@ -359,11 +326,10 @@ class RubricDataset(BaseDataset):
             MissingDependencyError: If the format is Parquet and pyarrow is not installed.
         """
         given = Rubric.from_file(rubric) if isinstance(rubric, (str, Path)) else rubric
-        suffix = Path(path).suffix.lower()
-        if suffix and suffix not in _store.FORMATS and (read := load_extension(IMPORTERS_GROUP, suffix[1:])):
-            imported: RubricDataset = read(Path(path))
-            return cls._of(imported._contents()._replace(rubric=given or imported.rubric))
-        return cls._of(_store.contents_of_file(path, given, fields))
+        if (read := _store.find_importer(path)) is None:
+            return cls._of(_store.contents_of_file(path, given, fields))
+        imported: RubricDataset = read(Path(path))
+        return cls._of(imported._contents()._replace(rubric=given or imported.rubric))
 
     @classmethod
     def stream(cls, path: str | Path, *, rubric: Rubric | str | Path | None = None) -> Self:

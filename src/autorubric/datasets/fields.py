@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple, TypeAlias, TypedDict
 from autorubric.criteria.base import BaseCriterion
 from autorubric.datasets.csv_files import make_distinct
 from autorubric.datasets.item import DataItem, is_no_label
-from autorubric.errors import ArgumentError, DatasetError, ReplyError
+from autorubric.errors import ArgumentError, ReplyError
 from autorubric.rubric.rubric import Rubric
 from autorubric.support.objects import Json
 from autorubric.support.reading_errors import Faults, FilePath, nearest_key, shortened
@@ -127,11 +127,6 @@ def pair_columns(
         for text in kept_as:
             warnings.warn(f"{faults.source}: {text}", stacklevel=2)
     return [(name, column) for name, column in wanted if column in columns]
-
-
-def rename_cells(pairs: Iterable[tuple[str, str]], cells: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a row with the columns of the dataset format, without missing cells."""
-    return {own: cells[given] for own, given in pairs if given in cells}
 
 
 def guess_fields(
@@ -345,42 +340,3 @@ def guess_row_fields(
         if near and near[0].rstrip("s") != key.rstrip("s"):
             return None
     return guess_fields(fields, keys, own, rubric, lambda key: [row.get(key) for row in mappings])
-
-
-def map_rows(
-    placed: Iterable[tuple[FilePath, Json]], fields: FieldMap, rubric: Rubric | None, faults: Faults
-) -> tuple[list[tuple[FilePath, Json]], list[tuple[str, str]]]:
-    """Return rows with the keys of the dataset format, where others are metadata, and the pairs of keys."""
-    rows = list(placed)
-    keys = list(dict.fromkeys(str(key) for _, row in rows if isinstance(row, Mapping) for key in row))
-    pairs = pair_columns(fields, keys, list(DataItem.model_fields), rubric, faults)
-    submission = fields.get("submission", "submission")
-    if keys and submission not in keys and not faults:
-        faults.add((), missing_submission(keys))
-    faults.raise_as(DatasetError)
-    for at, row in rows:
-        if isinstance(row, Mapping) and submission not in row:
-            faults.add(at, f"the key {submission!r} is missing")
-    # The reader of items reports rows that are not mappings.
-    read = [(at, _item(rename_cells(pairs, row)) if isinstance(row, Mapping) else row) for at, row in rows]
-    return read, pairs
-
-
-def _item(cells: Mapping[str, Any]) -> dict[str, Json]:
-    found = {own: cell for own, cell in cells.items() if not own.startswith((TRUTH, META))}
-    labels, metadata = _under(TRUTH, cells), _under(META, cells)
-    if isinstance(found.get("id"), int):
-        found["id"] = str(found["id"])
-    if isinstance(truth := found.get("ground_truth") or {}, Mapping) and (truth or labels):
-        found["ground_truth"] = {**truth, **labels}
-    if isinstance(kept := found.get("metadata") or {}, Mapping):
-        found["metadata"] = {**kept, **metadata}
-    return {"submission": None, **found}
-
-
-def _under(prefix: str, cells: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        own.removeprefix(prefix): cell
-        for own, cell in cells.items()
-        if own.startswith(prefix) and cell is not None
-    }

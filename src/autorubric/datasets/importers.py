@@ -1,51 +1,27 @@
-"""Importers for rubric benchmarks (HealthBench, PaperBench), and helpers that importers share."""
+"""Importers for the rubric benchmarks HealthBench and PaperBench."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field
 
 from autorubric.criteria.values import Submission
 from autorubric.datasets.dataset import RubricDataset
 from autorubric.datasets.item import DataItem
 from autorubric.errors import ArgumentError, DatasetError
 from autorubric.rubric.rubric import Rubric
-from autorubric.support.objects import Json, is_number
+from autorubric.support.field_types import FiniteFloat, NonBlankText
+from autorubric.support.objects import Json
 from autorubric.support.read import read_structured
 from autorubric.support.reading_errors import Faults, FilePath, nearest_key, shortened
 
 Submissions: TypeAlias = Mapping[str, Json]
 """Submissions by item id."""
 
-
-def text_at(given: Mapping[str, Any], key: str, at: FilePath, faults: Faults) -> str:
-    """Return the string under a key; if it is empty or not a string, add an error and return `""`."""
-    text = given.get(key)
-    if isinstance(text, str) and text.strip():
-        return text
-    wrong = f"{key} must be a non-empty string; got {shortened(text)}"
-    faults.add((*at, key), wrong if key in given else f"the key {key!r} is missing")
-    return ""
-
-
-def number_at(given: Mapping[str, Any], key: str, default: float, at: FilePath, faults: Faults) -> float:
-    """Return the finite number under a key, or the default; add an error if it is not a number."""
-    number = given.get(key, default)
-    if is_number(number) and math.isfinite(number):
-        return float(number)
-    faults.add((*at, key), f"{key} must be a number; got {shortened(number)}")
-    return default
-
-
-def list_at(given: Mapping[str, Any], key: str, at: FilePath, faults: Faults) -> Sequence[Json]:
-    """Return the list under a key, or an empty list if it is missing; add an error if it is not a list."""
-    found = given.get(key)
-    if found is None or isinstance(found, list):
-        return found or []
-    faults.add((*at, key), f"{key} must be a list; got {shortened(found)}")
-    return []
+Number: TypeAlias = Annotated[FiniteFloat, Field(strict=True)]
 
 
 def check_submissions(submissions: Submissions, known: Collection[str], source: str) -> None:
@@ -57,7 +33,7 @@ def check_submissions(submissions: Submissions, known: Collection[str], source: 
             raise ArgumentError(f"submissions: no item {key!r} in {source}; {nearest_key(str(key), known)}")
 
 
-def conversation_text(turns: Json, at: FilePath, faults: Faults) -> str:
+def _conversation_text(turns: Json, at: FilePath, faults: Faults) -> str:
     """Convert a conversation to text; the content of a single user message is returned unchanged."""
     if isinstance(turns, str) and turns.strip():
         return turns
@@ -78,7 +54,35 @@ def conversation_text(turns: Json, at: FilePath, faults: Faults) -> str:
         return ""
 
 
-_OWN = ("prompt", "prompt_id", "rubrics", "ideal_completions_data")
+class _Points(BaseModel):
+    """A criterion of HealthBench."""
+
+    criterion: NonBlankText
+    points: Number
+    tags: list[Any] | None = None
+
+
+class _HealthbenchRow(BaseModel):
+    model_config = ConfigDict(extra="allow")
+
+    prompt: Any = None
+    prompt_id: NonBlankText
+    rubrics: Annotated[list[_Points], Field(min_length=1)]
+    ideal_completions_data: Any = None
+
+    def rubric(self) -> tuple[list[dict[str, Json]], dict[str, list[Json]]]:
+        """Return the criteria in the format of rubric files, and their tags by name."""
+        named = {f"criterion_{place}": one for place, one in enumerate(self.rubrics, start=1)}
+        criteria: list[dict[str, Json]] = [
+            {"name": name, "requirement": one.criterion, "weight": one.points} for name, one in named.items()
+        ]
+        return criteria, {name: one.tags for name, one in named.items() if one.tags}
+
+    def reference(self) -> str | None:
+        """Return the ideal completion."""
+        data = self.ideal_completions_data
+        ideal = data.get("ideal_completion") if isinstance(data, Mapping) else None
+        return ideal if isinstance(ideal, str) else None
 
 
 def from_healthbench(path: str | Path, *, submissions: Submissions | None = None) -> RubricDataset:
@@ -110,59 +114,28 @@ def from_healthbench(path: str | Path, *, submissions: Submissions | None = None
 
 def _items(rows: Iterable[Json], submissions: Submissions, faults: Faults) -> Iterable[DataItem]:
     first: dict[str, int] = {}
-    for position, row in enumerate(rows):
-        at: FilePath = (position,)
-        if not isinstance(row, Mapping):
-            faults.add(at, f"a row must be a mapping with 'prompt' and 'rubrics'; got {shortened(row)}")
-            continue
+    for position, given in enumerate(rows):
         before = len(faults)
-        item_id = text_at(row, "prompt_id", at, faults)
-        if item_id in first:
-            faults.add((*at, "prompt_id"), f"{item_id!r} is already used by row {first[item_id] + 1}")
-        first.setdefault(item_id, position)
-        prompt = conversation_text(row.get("prompt"), (*at, "prompt"), faults)
-        criteria, tags = _criteria(row, at, faults)
-        rubric = Rubric._read_inside(criteria, faults, (*at, "rubrics")) if criteria else None
+        row = faults.validate(_HealthbenchRow, given, (position,))
+        if isinstance(given, Mapping):
+            prompt = _conversation_text(given.get("prompt"), (position, "prompt"), faults)
+        if row is None:
+            continue
+        if row.prompt_id in first:
+            message = f"{row.prompt_id!r} is already used by row {first[row.prompt_id] + 1}"
+            faults.add((position, "prompt_id"), message)
+        first.setdefault(row.prompt_id, position)
+        criteria, tags = row.rubric()
+        rubric = Rubric._read_inside(criteria, faults, (position, "rubrics"))
         if len(faults) == before and rubric is not None:
-            more = {key: value for key, value in row.items() if key not in _OWN}
             yield DataItem(
-                id=item_id,
-                submission=submissions.get(item_id),
+                id=row.prompt_id,
+                submission=submissions.get(row.prompt_id),
                 prompt=prompt,
                 rubric=rubric,
-                reference_submission=_ideal(row.get("ideal_completions_data")),
-                metadata={**more, "tags": tags},
+                reference_submission=row.reference(),
+                metadata={**(row.model_extra or {}), "tags": tags},
             )
-
-
-def _criteria(
-    row: Mapping[str, Any], at: FilePath, faults: Faults
-) -> tuple[list[dict[str, Json]], dict[str, list[Json]]]:
-    """Return criteria in the format of rubric files, and their tags by name."""
-    criteria: list[dict[str, Json]] = []
-    tags: dict[str, list[Json]] = {}
-    given = list_at(row, "rubrics", at, faults)
-    if not given:
-        faults.add((*at, "rubrics"), "a row must have 'rubrics', a list of {'criterion', 'points', 'tags'}")
-    for position, one in enumerate(given):
-        place: FilePath = (*at, "rubrics", position)
-        if not isinstance(one, Mapping):
-            faults.add(place, f"a criterion must be {{'criterion', 'points', 'tags'}}; got {shortened(one)}")
-            continue
-        if "points" not in one:
-            faults.add(place, "the key 'points' is missing")
-        name = f"criterion_{position + 1}"
-        text = text_at(one, "criterion", place, faults)
-        points = number_at(one, "points", 0.0, place, faults)
-        criteria.append({"name": name, "requirement": text or "?", "weight": points})
-        if found := list_at(one, "tags", place, faults):
-            tags[name] = list(found)
-    return criteria, tags
-
-
-def _ideal(given: Json) -> str | None:
-    ideal = given.get("ideal_completion") if isinstance(given, Mapping) else None
-    return ideal if isinstance(ideal, str) else None
 
 
 _MAX_DEPTH = 100
@@ -194,6 +167,17 @@ def from_paperbench(path: str | Path, *, submissions: Submissions | None = None)
     return RubricDataset(rubric=rubric, items=items, name=Path(path).stem, metadata=reader.metadata)
 
 
+class _Node(BaseModel):
+    """A node of a PaperBench rubric."""
+
+    id: NonBlankText
+    requirements: NonBlankText
+    weight: Annotated[Number, Field(ge=0.0)] = 1.0
+    sub_tasks: list[Any] | None = None
+    task_category: Any = None
+    finegrained_task_category: Any = None
+
+
 class _PaperbenchReader:
     def __init__(self, faults: Faults) -> None:
         self.metadata: dict[str, Json] = {}
@@ -202,27 +186,31 @@ class _PaperbenchReader:
 
     def node(self, given: Json, at: FilePath, depth: int = 0) -> dict[str, Json]:
         """Convert a node to the format of rubric files."""
-        if not isinstance(given, Mapping) or depth > _MAX_DEPTH:
-            problem = f"nested deeper than {_MAX_DEPTH}" if depth > _MAX_DEPTH else f"got {shortened(given)}"
-            self._faults.add(at, f"a node must be {{'id', 'requirements', 'weight', 'sub_tasks'}}; {problem}")
+        if depth > _MAX_DEPTH:
+            self._faults.add(at, f"the tree is nested deeper than {_MAX_DEPTH} levels")
             return {}
-        name = text_at(given, "id", at, self._faults)
-        if name and name in self._taken:
-            self._faults.add((*at, "id"), f"the id {name!r} appears twice; ids must be unique")
-        self._taken.add(name)
-        text = text_at(given, "requirements", at, self._faults)
-        weight = number_at(given, "weight", 1.0, at, self._faults)
-        if weight < 0:
-            self._faults.add((*at, "weight"), f"weight must be non-negative; got {weight:g}")
-        tasks = list_at(given, "sub_tasks", at, self._faults)
-        if not tasks:
-            self._keep(given, name, "task_category")
-            self._keep(given, name, "finegrained_task_category")
-            return {"name": name, "requirement": text, "weight": weight}
-        self._keep({"requirements": text}, name, "requirements")
-        inner = [self.node(one, (*at, "sub_tasks", place), depth + 1) for place, one in enumerate(tasks)]
-        return {"name": name, "weight": weight, "criteria": inner}
+        node = self._faults.validate(_Node, given, at)
+        fields = given if isinstance(given, Mapping) else {}
+        name = repr(fields.get("id"))
+        if name in self._taken:
+            self._faults.add((*at, "id"), f"the id {name} appears twice; ids must be unique")
+        self._taken |= {name} if "id" in fields else set()
+        if node is None:
+            # The errors of the nodes below are reported too.
+            tasks = fields.get("sub_tasks")
+            self._nodes(tasks if isinstance(tasks, list) else [], at, depth)
+            return {}
+        head: dict[str, Json] = {"name": node.id, "weight": node.weight}
+        if not node.sub_tasks:
+            self._keep(node, "task_category", "finegrained_task_category")
+            return {**head, "requirement": node.requirements}
+        self._keep(node, "requirements")
+        return {**head, "criteria": self._nodes(node.sub_tasks, at, depth)}
 
-    def _keep(self, given: Mapping[str, Any], name: str, key: str) -> None:
-        if given.get(key) is not None:
-            self.metadata.setdefault(key, {})[name] = given[key]
+    def _nodes(self, given: Sequence[Json], at: FilePath, depth: int) -> list[dict[str, Json]]:
+        return [self.node(one, (*at, "sub_tasks", place), depth + 1) for place, one in enumerate(given)]
+
+    def _keep(self, node: _Node, *keys: str) -> None:
+        for key in keys:
+            if getattr(node, key) is not None:
+                self.metadata.setdefault(key, {})[node.id] = getattr(node, key)

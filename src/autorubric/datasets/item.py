@@ -16,8 +16,10 @@ from autorubric.criteria.base import BaseCriterion
 from autorubric.criteria.values import Answer, Level, Submission
 from autorubric.errors import ArgumentError, ReplyError
 from autorubric.rubric.rubric import Rubric
+from autorubric.support.field_types import NonEmptyText
+from autorubric.support.json_text import parse_json
 from autorubric.support.objects import Json, is_number
-from autorubric.support.reading_errors import FilePath, nearest_key, shortened
+from autorubric.support.reading_errors import FilePath, SyntaxFault, nearest_key, shortened
 
 CodeT = TypeVar("CodeT")
 
@@ -47,6 +49,16 @@ def to_json_cell(cell: Any) -> Json:
         return str(cell)
 
 
+def decode_cell(cell: Any) -> Json:
+    """Decode a cell of a file as JSON, or return it unchanged if it is not JSON."""
+    if not isinstance(cell, str):
+        return cell
+    try:
+        return parse_json(cell)
+    except (SyntaxFault, RecursionError):
+        return cell
+
+
 def _to_plain(value: Any) -> Any:
     if isinstance(value, (date, time)):
         return value.isoformat()
@@ -59,6 +71,7 @@ def _to_plain(value: Any) -> Any:
 
 
 _none_as_dict = BeforeValidator(lambda given: {} if given is None else given)
+JsonDict = Annotated[dict[str, Any], _none_as_dict, BeforeValidator(as_json)]
 JsonValue = Annotated[Any, BeforeValidator(as_json)]
 RubricValue = Annotated[
     Rubric,
@@ -93,12 +106,12 @@ class DataItem(BaseModel):
     rubric: RubricValue | None = None
     reference_submission: str | None = None
     prompt: str | None = None
-    id: str | None = Field(default=None, min_length=1)
+    id: NonEmptyText | None = None
     reasons: Annotated[dict[str, str], _none_as_dict] = Field(default_factory=dict)
     ratings: Annotated[dict[str, Labels], _none_as_dict, BeforeValidator(as_json)] = Field(
         default_factory=dict
     )
-    metadata: Annotated[dict[str, Any], _none_as_dict, BeforeValidator(as_json)] = Field(default_factory=dict)
+    metadata: JsonDict = Field(default_factory=dict)
 
     @field_validator("id", mode="before")
     @classmethod
@@ -267,20 +280,23 @@ class LabelFault(NamedTuple):
     reason: str = ""  # the message without the label; empty if no label is invalid
 
 
-def by_name(labels: Labels, rubric: Rubric | None) -> dict[str, Json]:
-    """Return labels by criterion name, without missing labels."""
-    if isinstance(labels, Mapping):
-        named = dict(labels)
-    elif rubric is None:
+def all_by_name(labels: Labels | None, rubric: Rubric | None) -> dict[str, Json]:
+    """Return labels by criterion name; missing labels are None."""
+    if labels is None or isinstance(labels, Mapping):
+        return dict(labels or {})
+    if rubric is None:
         raise ArgumentError("a list of labels requires a rubric; add a rubric or use labels by criterion")
-    else:
-        named = dict(zip(rubric.names, labels, strict=True))
-    return {name: label for name, label in named.items() if label is not None}
+    return dict(zip(rubric.names, labels, strict=True))
+
+
+def by_name(labels: Labels | None, rubric: Rubric | None) -> dict[str, Json]:
+    """Return labels by criterion name, without missing labels."""
+    return {name: label for name, label in all_by_name(labels, rubric).items() if label is not None}
 
 
 def truth_of(item: DataItem, rubric: Rubric | None, rule: TruthRule | None) -> dict[str, Json] | None:
     """Return the item's labels by name, with ratings filling in missing ones, or None if it has none."""
-    known = by_name(item.ground_truth, rubric) if item.ground_truth is not None else {}
+    known = by_name(item.ground_truth, rubric)
     rated: dict[str, list[Json]] = {}
     for labels in item.ratings.values():
         for name, label in by_name(labels, rubric).items():

@@ -13,10 +13,10 @@ from typing import Any, Final, NamedTuple
 from autorubric.datasets.csv_files import CSV_SUFFIXES, read_csv
 from autorubric.datasets.dataset import RubricDataset
 from autorubric.datasets.fields import TRUTH, FieldMap
-from autorubric.datasets.item import DataItem, bind_item
+from autorubric.datasets.item import DataItem, Labels, all_by_name, bind_item
 from autorubric.datasets.ratings import Label, read_labels
 from autorubric.datasets.store import FORMATS
-from autorubric.errors import ArgumentError, DatasetError, Fault, ReplyError
+from autorubric.errors import ArgumentError, DatasetError, ReplyError
 from autorubric.support.objects import Json
 from autorubric.support.reading_errors import Faults, nearest_key, shortened
 from autorubric.support.write import write_text_atomic
@@ -80,7 +80,7 @@ def merge_labels(
             dataset.
         ArgumentError: If an item's metadata already contains other data under these keys.
     """
-    merging = _Merging(dataset)
+    merging = _LabelMerger(dataset)
     kept = merging.keep_last(merging.select_valid(read_labels(paths), [str(path) for path in paths]))
     if disputed is None:
         items = merging.add_ratings(kept)
@@ -112,7 +112,7 @@ def _latest(labels: Sequence[Label]) -> Label:
     return max(enumerate(labels), key=lambda one: (one[1].time, one[0]))[1]
 
 
-class _Merging:
+class _LabelMerger:
     def __init__(self, dataset: RubricDataset) -> None:
         self._dataset = dataset
         self._places = {item_id: i for i, item_id in enumerate(dataset.item_ids())}
@@ -197,10 +197,8 @@ class _Merging:
         cell = f"{label.rater!r} on {label.criterion!r} of {label.item_id!r}"
         self.notices.append(f"{cell}: {given} {what}")
 
-    def _by_name(self, given: Json, place: int) -> dict[str, Json]:
-        if isinstance(given, list):
-            return dict(zip(self._dataset.get_item_rubric(place).names, given, strict=True))
-        return dict(given or {})
+    def _by_name(self, given: Labels | None, place: int) -> dict[str, Json]:
+        return all_by_name(given, self._dataset.get_item_rubric(place))
 
     def select_disputed(
         self, labels: Iterable[Label], disputed_votes: Mapping[str, Mapping[str, Any]], *, latest: bool
@@ -281,7 +279,7 @@ def save_truth(
     table = read_csv(path)
     if len(table.rows) != len(dataset):
         message = f"label not saved: the file has {len(table.rows)} rows, the dataset {len(dataset)}"
-        raise DatasetError(str(path), [Fault(path="", message=message)])
+        raise DatasetError.whole(path, message)
     delimiter, columns = table.delimiter, list(table.columns)
     quoted = table.is_quoted
     lines = list(_raw_rows(table.text, delimiter, is_quoted=quoted))

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import math
 import re
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple
+
+from pydantic import BaseModel, Field
 
 from autorubric.datasets.dataset import RubricDataset
-from autorubric.datasets.importers import Submissions, check_submissions, list_at, number_at
+from autorubric.datasets.importers import Number, Submissions, check_submissions
 from autorubric.datasets.item import DataItem
-from autorubric.errors import DatasetError, Fault
+from autorubric.errors import DatasetError
+from autorubric.rubric.read import free_name
 from autorubric.rubric.rubric import Rubric
-from autorubric.support.objects import Json
+from autorubric.support.objects import Json, is_number
 from autorubric.support.read import Document, read_structured
 from autorubric.support.reading_errors import Faults, FilePath, shortened
 
@@ -97,7 +100,7 @@ class _PromptfooReader:
         config = {"tests": data} if isinstance(data, list) else data
         if not isinstance(config, Mapping) or not isinstance(config.get("tests"), list):
             message = "a promptfoo file must have 'tests', a list of {'vars', 'assert'} in the same file"
-            raise DatasetError(self._document.source, [Fault(path="", message=message)])
+            raise DatasetError.whole(self._document.source, message)
         default = config.get("defaultTest") or {}
         if not isinstance(default, Mapping):
             self._faults.add(("defaultTest",), f"a test must be a mapping; got {shortened(default)}")
@@ -133,7 +136,7 @@ class _PromptfooReader:
             for key in ("vars", "options")
         )
         prompt = None if prompt is None else _fill_variables(prompt, values)
-        context = _Test(values=values, prompt=prompt, options=options)
+        context = _AssertionReader(values, prompt, options, self._faults)
         criteria: list[dict[str, Json]] = []
         thresholds: dict[str, float] = {}
         for place, given in self._asserts(test, default, at):
@@ -165,26 +168,31 @@ class _PromptfooReader:
     ) -> Iterable[tuple[FilePath, Any]]:
         """Yield the default assertions and a test's assertions, including assert-sets, with their paths."""
         for whole, place in ((default, ("defaultTest",)), (test, at)):
-            for position, one in enumerate(list_at(whole, "assert", place, self._faults)):
-                inner: FilePath = (*place, "assert", position)
+            for inner, one in self._list_at(whole, place):
                 if isinstance(one, Mapping) and one.get("type") == "assert-set":
-                    for step, given in enumerate(list_at(one, "assert", inner, self._faults)):
-                        yield (*inner, "assert", step), given
+                    yield from self._list_at(one, inner)
                 else:
                     yield inner, one
+
+    def _list_at(self, given: Mapping[str, Any], at: FilePath) -> Iterator[tuple[FilePath, Any]]:
+        found = given.get("assert")
+        if isinstance(found, list):
+            yield from (((*at, "assert", position), one) for position, one in enumerate(found))
+        elif found is not None:
+            self._faults.add((*at, "assert"), f"assert must be a list; got {shortened(found)}")
 
     def _add_criterion(
         self,
         given: Json,
         at: FilePath,
-        test: _Test,
+        context: _AssertionReader,
         criteria: list[dict[str, Json]],
         thresholds: dict[str, float],
     ) -> None:
         if not isinstance(given, Mapping) or not isinstance(given.get("type"), str):
             self._faults.add(at, f"an assertion must be a mapping with 'type'; got {shortened(given)}")
             return
-        found = _read_assert(given, test, at, self._faults)
+        found = context.read(given, at)
         if found is None:
             return
         if isinstance(found, str):
@@ -192,31 +200,23 @@ class _PromptfooReader:
             return
         self.approximated.update([given["type"]] if found.is_approximated else [])
         taken = [str(inner["name"]) for one in criteria for inner in (one, *one.get("criteria", ()))]
-        name = self._name(given.get("metric"), f"criterion_{len(criteria) + 1}", taken)
+        metric = given.get("metric")
+        usable = metric if isinstance(metric, str) and metric.strip() else ""
+        name = free_name(usable or f"criterion_{len(criteria) + 1}", taken)
         form: dict[str, Json] = found.members[0]
         if len(found.members) > 1:
             form = {"criteria": []}
             for place, member in enumerate(found.members, start=1):
-                inner_name = self._name(None, f"{name}_{place}", [name, *taken])
+                inner_name = free_name(f"{name}_{place}", [name, *taken])
                 taken.append(inner_name)
                 form["criteria"].append({"name": inner_name, **member})
-        weight = number_at(given, "weight", 1.0, at, self._faults)
-        criteria.append({"name": name, "weight": weight, **form})
+        criteria.append({"name": name, "weight": given.get("weight", 1.0), **form})
         if found.threshold is not None:
             thresholds[name] = found.threshold
 
     def _skip(self, what: str, reason: str) -> None:
         self.left_out[what] += 1
         self.reasons.setdefault(reason, Counter())[what] += 1
-
-    @staticmethod
-    def _name(metric: Json, otherwise: str, taken: Sequence[str]) -> str:
-        name = metric if isinstance(metric, str) and metric.strip() else otherwise
-        count, free = 1, name
-        while free in taken:
-            count += 1
-            free = f"{name}_{count}"
-        return free
 
 
 def _texts(form: Json) -> Iterator[str]:
@@ -254,6 +254,10 @@ _FACTUALITY: Final = (
     ("differButFactual", "differs from the reference, but not in any fact that matters", 1.0),
 )
 
+_FACTS: Final = (
+    "How do the facts in the submission compare with those in the reference? Ignore style and wording."
+)
+
 _OTHER_FILE: Final = "the text is in another file, which is not imported"
 _NO_JUDGE: Final = "computed by promptfoo without a model"
 _EMBEDDINGS: Final = "computed from embeddings"
@@ -279,38 +283,6 @@ _REASONS: Final[Mapping[str, str]] = {
     "agent-rubric": "requires an agent that inspects a workspace",
     "human": "decided by a human",
 }
-
-
-class _Imported(NamedTuple):
-    """An assertion in the format of a rubric."""
-
-    members: list[dict[str, Json]]
-    # Minimum score, from 0 to 1, for the assertion to pass; None if there is no threshold.
-    threshold: float | None = None
-    is_approximated: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Test:
-    """The context of an assertion in a test."""
-
-    values: Mapping[str, Any]
-    prompt: str | None
-    options: Mapping[str, Any]
-
-
-def _read_assert(
-    given: Mapping[str, Any], test: _Test, at: FilePath, faults: Faults
-) -> _Imported | str | None:
-    """Convert an assertion to criteria."""
-    kind = str(given["type"]).removeprefix("not-")
-    reader = _READERS.get(kind)
-    if reader is None:
-        traced = kind.startswith(("trajectory:", "trace-"))
-        return _TRACES if traced else _REASONS.get(kind.partition(":")[0], "unknown type")
-    before = len(faults)
-    found = reader(_AssertContext(given, kind, given["type"] != kind, test, at, faults))
-    return None if len(faults) > before else found
 
 
 def _fill_variables(text: str, values: Mapping[str, Any]) -> str:
@@ -343,42 +315,68 @@ def _mapping_or_empty(given: Json) -> Mapping[str, Any]:
     return given if isinstance(given, Mapping) else {}
 
 
-@dataclass(frozen=True, slots=True)
-class _AssertContext:
-    fields: Mapping[str, Any]
-    kind: str
-    is_inverse: bool
-    test: _Test
-    at: FilePath
-    faults: Faults
+def _text_of(value: Json) -> str | None:
+    """Return a variable as text, with lists joined; None if it is missing or in another file."""
+    parts = value if isinstance(value, list) else [value]
+    texts = [one for one in parts if isinstance(one, str) and one.strip() and not one.startswith(_FILE)]
+    return "\n\n".join(texts) if texts and len(texts) == len(parts) else None
 
-    def texts(self) -> list[str] | None:
-        """Return the texts under `value`; None if a text is in another file."""
-        value = self.fields.get("value")
-        texts = value if isinstance(value, list) and value and self.kind == "g-eval" else [value]
-        if any(isinstance(text, str) and text.startswith(_FILE) for text in texts):
-            return None
-        read: list[str] = []
-        for text in texts:
-            if not isinstance(text, str) or not text.strip():
-                message = f"value must be a non-empty string; got {shortened(text)}"
-                self.faults.add((*self.at, "value"), message)
-                return []
-            read.append(_fill_variables(text, self.test.values))
-        return read
 
-    def threshold(self, default: float | None = None) -> float | None:
-        """Return the assertion's threshold, converted to the score of the criterion."""
-        if self.fields.get("threshold") is not None:
-            default = number_at(self.fields, "threshold", 0.0, self.at, self.faults)
-        return round(1.0 - default, 12) if default is not None and self.is_inverse else default
+class _Kind(NamedTuple):
+    """How assertions of a type become criteria."""
 
-    def variable(self, name: str) -> str | None:
-        """Return a variable as text, with lists joined; None if it is missing or in another file."""
-        value = self.test.values.get(name)
-        parts = value if isinstance(value, list) else [value]
-        texts = [one for one in parts if isinstance(one, str) and one.strip() and not one.startswith(_FILE)]
-        return "\n\n".join(texts) if texts and len(texts) == len(parts) else None
+    ask: str = ""
+    inputs: tuple[str, ...] = ("value",)  # what follows the question: texts under `value`, or variables
+    threshold: float | None = None  # promptfoo's default
+    is_rating: bool = True
+    is_approximated: bool = True
+
+
+_CONTEXT: Final = "This is about the context below, not the submission. "
+_KINDS: Final[Mapping[str, _Kind]] = {
+    "llm-rubric": _Kind(is_approximated=False),
+    "model-graded-closedqa": _Kind(is_rating=False, is_approximated=False),
+    "g-eval": _Kind(threshold=0.7, is_approximated=False),
+    "pi": _Kind(),
+    **dict.fromkeys(("factuality", "model-graded-factuality"), _Kind(is_approximated=False)),
+    "answer-relevance": _Kind(
+        "To what degree does the submission answer the query, and nothing else?", ("query",), 0.7
+    ),
+    "context-faithfulness": _Kind(
+        "Which share of the statements in the submission does the context support?", ("query", "context")
+    ),
+    "context-recall": _Kind(
+        f"{_CONTEXT}Which share of the statements below does the context support?", ("value", "context")
+    ),
+    "context-relevance": _Kind(
+        f"{_CONTEXT}Which share of the context is needed to answer the query?", ("query", "context")
+    ),
+    "conversation-relevance": _Kind(
+        "Which share of the assistant's messages is relevant to the messages before it?", ()
+    ),
+}
+
+
+class _Assertion(BaseModel):
+    """An assertion of a test that becomes a criterion."""
+
+    type: str
+    value: Any = None
+    metric: Any = None
+    weight: Number = 1.0
+    threshold: Number | None = None
+    options: Any = None
+    context_transform: Any = Field(default=None, alias="contextTransform")
+
+    @property
+    def is_inverse(self) -> bool:
+        """Whether the requirement is inverted."""
+        return self.type.startswith("not-")
+
+    def threshold_of(self, kind: _Kind) -> float | None:
+        """Return the threshold, converted to the score of the criterion."""
+        found = kind.threshold if self.threshold is None else self.threshold
+        return round(1.0 - found, 12) if found is not None and self.is_inverse else found
 
     def statement(self, text: str) -> dict[str, Json]:
         """Return the fields of a binary criterion."""
@@ -389,108 +387,102 @@ class _AssertContext:
         turned = "Rate the opposite of what follows: 1 minus the score that it asks for.\n"
         return {"requirement": (turned if self.is_inverse else "") + text, **_RATING}
 
-
-_Reader: TypeAlias = Callable[[_AssertContext], _Imported | str]
-
-
-def _of_texts(make: Callable[[_AssertContext, list[str]], _Imported]) -> _Reader:
-    """Return a reader of an assertion whose `value` contains texts."""
-
-    def read(given: _AssertContext) -> _Imported | str:
-        texts = given.texts()
-        return _OTHER_FILE if texts is None else make(given, texts)
-
-    return read
-
-
-def _llm_rubric(given: _AssertContext, texts: Sequence[str]) -> _Imported:
-    threshold = given.threshold()
-    make = given.statement if threshold is None else given.rating
-    return _Imported([make(text) for text in texts], threshold)
-
-
-def _factuality(given: _AssertContext, texts: Sequence[str]) -> _Imported:
-    scores = {key: score for key, _, score in _FACTUALITY}
-    for options in (given.test.options, _mapping_or_empty(given.fields.get("options"))):
-        own = _mapping_or_empty(options.get("factuality"))
-        scores |= {
-            key: number_at(own, key, score, (*given.at, "options", "factuality"), given.faults)
-            for key, score in scores.items()
-        }
-    choices = [
-        {"label": label, "value": 1.0 - scores[key] if given.is_inverse else scores[key]}
-        for key, label, _ in _FACTUALITY
-    ]
-    ask = "How do the facts in the submission compare with those in the reference? Ignore style and wording."
-    return _Imported(
-        [
-            {"requirement": f"{ask}\nReference: {text}", "options": choices, "scale_type": "nominal"}
-            for text in texts
+    def choice(self, text: str, scores: Mapping[str, float]) -> dict[str, Json]:
+        """Return the fields of a choice among the relations to a reference."""
+        choices = [
+            {"label": label, "value": 1.0 - scores[key] if self.is_inverse else scores[key]}
+            for key, label, _ in _FACTUALITY
         ]
-    )
+        return {"requirement": f"{_FACTS}\nReference: {text}", "options": choices, "scale_type": "nominal"}
 
 
-def _answer_relevance(given: _AssertContext) -> _Imported | str:
-    query = given.variable("query") or given.test.prompt
-    if query is None:
-        return "requires the variable 'query', or a single prompt in the file"
-    ask = "To what degree does the submission answer the query, and nothing else?"
-    rating = given.rating(f"{ask}\nQuery: {query}")
-    return _Imported([rating], given.threshold(0.7), is_approximated=True)
+class _ImportedAssertion(NamedTuple):
+    """An assertion in the format of a rubric."""
+
+    members: list[dict[str, Json]]
+    # Minimum score, from 0 to 1, for the assertion to pass; None if there is no threshold.
+    threshold: float | None
+    is_approximated: bool
 
 
-def _context(needed: Sequence[str], ask: str) -> _Reader:
-    """Return a reader for an assertion about the context of a test, with these inputs in its requirement."""
+class _AssertionReader(NamedTuple):
+    """The context in which an assertion is read."""
 
-    def read(given: _AssertContext) -> _Imported | str:
-        if given.fields.get("contextTransform") is not None:
-            return "the context is in the provider's output (contextTransform)"
-        parts = [ask]
-        for name in needed:
-            if name == "value":
-                texts = given.texts()
-                if texts is None:
-                    return _OTHER_FILE
-                parts += [f"Statements: {text}" for text in texts]
-                continue
-            text = given.variable(name)
-            if text is None:
-                return f"requires the variable {name!r} as a string in the file"
-            parts.append(f"{name.capitalize()}: {text}")
-        return _Imported([given.rating("\n".join(parts))], given.threshold(), is_approximated=True)
+    values: Mapping[str, Any]
+    prompt: str | None
+    options: Mapping[str, Any]
+    faults: Faults
 
-    return read
-
-
-_READERS: Final[Mapping[str, _Reader]] = {
-    "llm-rubric": _of_texts(_llm_rubric),
-    "model-graded-closedqa": _of_texts(lambda given, texts: _Imported([given.statement(t) for t in texts])),
-    "g-eval": _of_texts(
-        lambda given, texts: _Imported([given.rating(t) for t in texts], given.threshold(0.7))
-    ),
-    "pi": _of_texts(
-        lambda given, texts: _Imported(
-            [given.rating(text) for text in texts], given.threshold(), is_approximated=True
+    def read(self, given: Mapping[str, Any], at: FilePath) -> _ImportedAssertion | str | None:
+        """Return an assertion, the reason why it is not supported, or None if it has errors."""
+        name = str(given["type"]).removeprefix("not-")
+        kind = _KINDS.get(name)
+        if kind is None:
+            traced = name.startswith(("trajectory:", "trace-"))
+            return _TRACES if traced else _REASONS.get(name.partition(":")[0], "unknown type")
+        before = len(self.faults)
+        one = self.faults.validate(_Assertion, given, at)
+        if one is None:
+            return None
+        texts = self._requirements(one, kind, at)
+        if isinstance(texts, str):
+            return texts
+        threshold, make = one.threshold_of(kind), one.rating if kind.is_rating else one.statement
+        if name.endswith("factuality"):
+            scores = self._scores(one, at)
+            threshold, members = None, [one.choice(text, scores) for text in texts]
+        elif name == "llm-rubric" and threshold is None:
+            members = [one.statement(text) for text in texts]
+        else:
+            threshold, members = threshold if kind.is_rating else None, [make(text) for text in texts]
+        return (
+            None
+            if len(self.faults) > before
+            else _ImportedAssertion(members, threshold, kind.is_approximated)
         )
-    ),
-    **dict.fromkeys(("factuality", "model-graded-factuality"), _of_texts(_factuality)),
-    "answer-relevance": _answer_relevance,
-    "context-faithfulness": _context(
-        ("query", "context"), "Which share of the statements in the submission does the context support?"
-    ),
-    "context-recall": _context(
-        ("value", "context"),
-        "This is about the context below, not the submission. Which share of the statements below does the "
-        "context support?",
-    ),
-    "context-relevance": _context(
-        ("query", "context"),
-        "This is about the context below, not the submission. Which share of the context is needed to answer "
-        "the query?",
-    ),
-    "conversation-relevance": lambda given: _Imported(
-        [given.rating("Which share of the assistant's messages is relevant to the messages before it?")],
-        given.threshold(),
-        is_approximated=True,
-    ),
-}
+
+    def _requirements(self, one: _Assertion, kind: _Kind, at: FilePath) -> list[str] | str:
+        """Return the texts of the criteria, or the reason why an input is not available."""
+        if "context" in kind.inputs and one.context_transform is not None:
+            return "the context is in the provider's output (contextTransform)"
+        texts: list[str] | None = []
+        if "value" in kind.inputs and (texts := self._values(one, at)) is None:
+            return _OTHER_FILE
+        if not kind.ask:
+            return texts or []
+        parts = [kind.ask, *(f"Statements: {text}" for text in texts or ())]
+        for name in kind.inputs:
+            text = _text_of(self.values.get(name))
+            if name == "query" and len(kind.inputs) == 1 and (text := text or self.prompt) is None:
+                return "requires the variable 'query', or a single prompt in the file"
+            if name != "value" and text is None:
+                return f"requires the variable {name!r} as a string in the file"
+            parts += [f"{name.capitalize()}: {text}"] if name != "value" else []
+        return ["\n".join(parts)]
+
+    def _values(self, one: _Assertion, at: FilePath) -> list[str] | None:
+        """Return the texts under `value`; None if a text is in another file."""
+        several = isinstance(one.value, list) and one.value and one.type.endswith("g-eval")
+        texts = one.value if several else [one.value]
+        if any(isinstance(text, str) and text.startswith(_FILE) for text in texts):
+            return None
+        for text in texts:
+            if not isinstance(text, str) or not text.strip():
+                message = f"value must be a non-empty string; got {shortened(text)}"
+                self.faults.add((*at, "value"), message)
+                return []
+        return [_fill_variables(text, self.values) for text in texts]
+
+    def _scores(self, one: _Assertion, at: FilePath) -> dict[str, float]:
+        """Return the scores of the relations to a reference."""
+        scores = {key: score for key, _, score in _FACTUALITY}
+        for options in (self.options, _mapping_or_empty(one.options)):
+            for key, score in _mapping_or_empty(options.get("factuality")).items():
+                if key not in scores:
+                    continue
+                if is_number(score) and math.isfinite(score):
+                    scores[key] = float(score)
+                else:
+                    message = f"{key} must be a number; got {shortened(score)}"
+                    self.faults.add((*at, "options", "factuality", key), message)
+        return scores

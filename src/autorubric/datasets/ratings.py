@@ -5,18 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
+
+from pydantic import BaseModel, ConfigDict
 
 from autorubric.criteria.base import BaseCriterion
-from autorubric.datasets.csv_files import CSV_SUFFIXES, read_csv, repeated_column
+from autorubric.datasets.csv_files import CSV_SUFFIXES, CsvTable, read_csv, repeated_column
 from autorubric.datasets.fields import plain_name
-from autorubric.datasets.item import DataItem, bind_item, is_no_label
+from autorubric.datasets.item import DataItem, all_by_name, bind_item, by_name, decode_cell, is_no_label
 from autorubric.errors import DatasetError, ReplyError
 from autorubric.rubric.rubric import Rubric
-from autorubric.support.json_text import parse_json
+from autorubric.support.field_types import NonEmptyText
 from autorubric.support.objects import Json
 from autorubric.support.read import format_fault, format_of, read_structured
-from autorubric.support.reading_errors import Faults, FilePath, SyntaxFault, nearest_key, shortened
+from autorubric.support.reading_errors import Faults, FilePath, nearest_key, shortened
 
 _NAMES: Final = {
     "item_id": "item_id|id|item conversation_id conversation conv_id conv",
@@ -35,21 +37,21 @@ _SUFFIXES: Final = {**dict.fromkeys(CSV_SUFFIXES, "csv"), ".jsonl": "jsonl"}
 LABELS_FORMAT: Final = 1
 """The newest format of label files that this version reads."""
 
-_NEEDED: Final = ("item_id", "criterion", "rater", "value")
-_KEYS: Final = (*_NEEDED, "time", "sha256", "reason")
 
+class Label(BaseModel):
+    """One label in a label file; `time`, `sha256` and `reason` are empty if they are missing."""
 
-class Label(NamedTuple):
-    """One label in a label file."""
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
-    item_id: str
-    criterion: str
-    rater: str
-    value: Json
-    time: str  # time in ISO 8601, UTC; empty if the file does not contain it
-    sha256: str  # hash of the text that the rater saw; empty if the file does not contain it
-    reason: str
-    source: str
+    item_id: NonEmptyText
+    criterion: NonEmptyText
+    rater: NonEmptyText
+    value: Any
+    time: str = ""  # in ISO 8601, UTC
+    sha256: str = ""  # hash of the text that the rater saw
+    reason: str = ""
+    source: ClassVar[str]
+    """File name and line number, which are set for each label when its file is read."""
 
 
 class LongRow(NamedTuple):
@@ -100,7 +102,7 @@ def read_long_table(path: str | Path, tell: Callable[[str], None] | None = None)
     skipped. Without a `criterion` column, rows have an empty criterion, which is valid for rubrics with a
     single criterion. Other usual names of these columns are recognised, and `tell` receives the choice.
     """
-    faults = Faults(str(path), lambda at: at[0] if at and isinstance(at[0], int) else 1)
+    faults = Faults.by_line(str(path), first=1)
     if format_of(path, suffixes=_SUFFIXES, error=DatasetError) == "jsonl":
         return _read_annotations(path)
     table = read_csv(path)
@@ -113,19 +115,26 @@ def read_long_table(path: str | Path, tell: Callable[[str], None] | None = None)
     renamed = [f"{key}={column}" for key, column in chosen.items() if key != column]
     if tell is not None and renamed:
         tell(f"columns of {path}: {', '.join(renamed)}")
-    key, criterion = chosen.get("item_id"), chosen.get("criterion", "")
-    if key is not None and "rater" not in found:
-        people = [name for name in table.columns if name not in chosen.values()]
-        return [
-            LongRow(cells[key], cells.get(criterion, ""), rater, "human", cells[rater], 0, "", None, line)
-            for line, cells in table.rows
-            for rater in people
-            if cells[rater].strip()
-        ]
+    if "rater" not in found and "item_id" in chosen:
+        return _wide_rows(table, chosen["item_id"], chosen.get("criterion", ""))
     if missing := [name for name in _NAMES if name not in chosen]:
         message = f"column {', '.join(map(repr, missing))} not found; {_LAYOUTS}"
         faults.add((), f"not a table of labels: {message}. Columns: {', '.join(table.columns)}")
         faults.raise_as(DatasetError)
+    return _long_rows(table, chosen, faults)
+
+
+def _wide_rows(table: CsvTable, key: str, criterion: str) -> list[LongRow]:
+    people = [name for name in table.columns if name not in (key, criterion)]
+    return [
+        LongRow(cells[key], cells.get(criterion, ""), rater, "human", cells[rater], 0, "", None, line)
+        for line, cells in table.rows
+        for rater in people
+        if cells[rater].strip()
+    ]
+
+
+def _long_rows(table: CsvTable, chosen: Mapping[str, str], faults: Faults) -> list[LongRow]:
     rows = [
         LongRow(
             **{name: cells[column] for name, column in chosen.items()},
@@ -148,47 +157,30 @@ def read_labels(paths: Iterable[str | Path]) -> list[Label]:
 
 def _read_label_file(path: str | Path) -> Iterator[Label]:
     document = read_structured(path, suffixes={".jsonl": "jsonl"}, error=DatasetError)
-    faults = document.faults()
+    faults, name = document.faults(), Path(path).name
     labels = []
     for position, row in enumerate(document.data):
         at: FilePath = (position,)
         if isinstance(row, Mapping) and "format" in row:
             if fault := format_fault(row["format"], LABELS_FORMAT):
                 faults.add(at, fault)
-        elif (
-            label := _parse_label(row, at, f"{Path(path).name}:{document.line_of(at)}", faults)
-        ) is not None:
+        elif (label := faults.validate(Label, row, at)) is not None:
+            # Not a field, because a file must not contain it.
+            label.__dict__["source"] = f"{name}:{document.line_of(at)}"
             labels.append(label)
     faults.raise_as(DatasetError)
     yield from labels
 
 
-def _parse_label(row: Json, at: FilePath, source: str, faults: Faults) -> Label | None:
-    if not isinstance(row, Mapping):
-        faults.add(at, f"a label must be a mapping with {', '.join(_NEEDED)}; got {shortened(row)}")
-        return None
-    before = len(faults)
-    for key in _NEEDED:
-        if key not in row:
-            faults.add(at, f"the key {key!r} is missing")
-    for key, given in row.items():
-        if key not in _KEYS:
-            faults.add((*at, key), f"unknown key {key!r}; {nearest_key(str(key), _KEYS)}")
-        elif key != "value" and not (isinstance(given, str) and (given or key not in _NEEDED)):
-            faults.add((*at, key), f"{key} must be a string; got {shortened(given)}")
-    if len(faults) > before:
-        return None
-    texts = {key: row.get(key, "") for key in _KEYS if key != "value"}
-    return Label(**texts, value=row["value"], source=source)
-
-
 def _read_annotations(path: str | Path) -> list[LongRow]:
     """Read labels saved by annotation pages or `autorubric view`; a later one replaces an earlier one."""
     rows = {}
-    for item, name, rater, label, *_, source in read_labels([path]):
-        value = label if isinstance(label, str) else json.dumps(label, ensure_ascii=False)
-        line = int(source.rpartition(":")[2])
-        rows[item, name, rater] = LongRow(item, name, rater, "human", value, 0, "", None, line)
+    for label in read_labels([path]):
+        cell = label.item_id, label.criterion, label.rater
+        given = label.value
+        value = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
+        line = int(label.source.rpartition(":")[2])
+        rows[cell] = LongRow(*cell, "human", value, 0, "", None, line)
     return list(rows.values())
 
 
@@ -217,10 +209,7 @@ def label_of(criterion: BaseCriterion, text: str) -> Json:
     try:
         criterion.parse_truth(text)
     except ReplyError:
-        try:
-            decoded = parse_json(text)
-        except (SyntaxFault, RecursionError):
-            decoded = text
+        decoded = decode_cell(text)
         if isinstance(decoded, str):
             raise
         criterion.parse_truth(decoded)
@@ -237,7 +226,7 @@ def attach_ratings(
     rater_type: str | None,
 ) -> dict[str, DataItem]:
     """Return the items by id, with the ratings of a long table added."""
-    faults = Faults(str(path), lambda at: at[0] if at and isinstance(at[0], int) else None)
+    faults = Faults.by_line(str(path))
     wanted = _select_rows(read_long_table(path), items, raters, rater_type, faults)
     found: dict[str, dict[str, dict[str, Json]]] = {}
     valid = set[str]()
@@ -267,19 +256,26 @@ def attach_ratings(
                 valid.add(row.rater)
         except ReplyError as error:
             invalid.append((row, error))
-    for row, why in invalid:
-        reason, hint = str(why).replace(shortened(row.value), ""), ""
-        if row.rater not in valid:
-            others = "Select the others with --rater NAME (raters= in Python). " if valid else ""
-            reason, hint = "", f"no value is a label. {others}First value: "
-        message = f"{hint}item {row.item_id!r}: {why}. To map it, use labels={{{row.value!r}: …}} in Python"
-        faults.places[row.line, row.rater] = f"column or rater {row.rater!r}"
-        faults.add((row.line, row.rater), message, group=(row.rater, reason))
+    _report_invalid(invalid, valid, faults)
     faults.raise_as(DatasetError)
     return {
         item_id: _add_ratings(item, found.get(item_id, {}), rubric)
         for item_id, (item, rubric) in items.items()
     }
+
+
+def _report_invalid(
+    invalid: Iterable[tuple[LongRow, ReplyError]], raters_with_labels: Collection[str], faults: Faults
+) -> None:
+    """Report values that are not labels, grouped by rater and error, or by rater if it has no labels."""
+    for row, why in invalid:
+        reason, hint = str(why).replace(shortened(row.value), ""), ""
+        if row.rater not in raters_with_labels:
+            others = "Select the others with --rater NAME (raters= in Python). " if raters_with_labels else ""
+            reason, hint = "", f"no value is a label. {others}First value: "
+        message = f"{hint}item {row.item_id!r}: {why}. To map it, use labels={{{row.value!r}: …}} in Python"
+        faults.places[row.line, row.rater] = f"column or rater {row.rater!r}"
+        faults.add((row.line, row.rater), message, group=(row.rater, reason))
 
 
 def _select_rows(
@@ -317,9 +313,5 @@ def _label(row: LongRow, labels: Mapping[str, Json], criterion: BaseCriterion) -
 def _add_ratings(item: DataItem, rated: Mapping[str, Mapping[str, Json]], rubric: Rubric) -> DataItem:
     ratings: dict[str, Json] = dict(item.ratings)
     for rater, labels in rated.items():
-        given = {name: label for name, label in labels.items() if label is not None}
-        earlier = ratings.get(rater, {})
-        if isinstance(earlier, list):
-            earlier = dict(zip(rubric.names, earlier, strict=True))
-        ratings[rater] = {**earlier, **given}
+        ratings[rater] = {**all_by_name(ratings.get(rater), rubric), **by_name(dict(labels), rubric)}
     return item.model_copy(update={"ratings": ratings})

@@ -4,22 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from autorubric.datasets.fields import FieldMap
-from autorubric.datasets.item import DataItem, TruthRule, as_json, label_faults
+from autorubric.datasets.item import DataItem, JsonDict, TruthRule, label_faults
 from autorubric.errors import DatasetError, FileError
 from autorubric.rubric.rubric import Rubric
 from autorubric.support.objects import Json
 from autorubric.support.read import format_fault
-from autorubric.support.reading_errors import Faults, FilePath, nearest_key, shortened
+from autorubric.support.reading_errors import Faults, FilePath, shortened
 
 FORMAT: Final = 1
 """Newest version of the dataset file format that can be read, and the version that is written."""
 
-HEADER_KEYS: Final = ("format", "name", "prompt", "reference_submission", "metadata", "rubric")
+
+class Header(BaseModel):
+    """The data that the items of a dataset file share."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    format: Any = FORMAT
+    name: str | None = None
+    prompt: str | None = None
+    reference_submission: str | None = None
+    metadata: JsonDict = Field(default_factory=dict)
+    rubric: Any = None
 
 
 class Contents(NamedTuple):
@@ -36,7 +47,7 @@ class Contents(NamedTuple):
     pairs: Sequence[tuple[str, str]] = ()
 
 
-class _Placed(NamedTuple):
+class _PlacedItem(NamedTuple):
     path: FilePath
     position: int
     item: DataItem
@@ -61,7 +72,7 @@ class DatasetReader:
         """Return the parts of a dataset."""
         shared = self.shared(header, header_at=header_at, rubric=rubric)
         read = [
-            _Placed(path, position, item)
+            _PlacedItem(path, position, item)
             for position, (path, given) in enumerate(items)
             if (item := self.item(given, path)) is not None
         ]
@@ -87,34 +98,11 @@ class DatasetReader:
             self.faults.add((*at, "format"), fault)
             # The keys of another format version are unknown.
             self.faults.raise_as(DatasetError)
-        for key in given:
-            if key not in HEADER_KEYS:
-                self.faults.add((*at, key), f"unknown key {key!r}; {nearest_key(str(key), HEADER_KEYS)}")
+        header = self.faults.validate(Header, given, at) or Header()
+        rubric = self.rubric(given.get("rubric"), (*at, "rubric"))
         return Contents(
-            prompt=self._text(given, "prompt", at),
-            rubric=self.rubric(given.get("rubric"), (*at, "rubric")),
-            name=self._text(given, "name", at),
-            reference_submission=self._text(given, "reference_submission", at),
-            metadata=self._metadata(given.get("metadata"), (*at, "metadata")),
-            items=[],
+            header.prompt, rubric, header.name, header.reference_submission, header.metadata, items=[]
         )
-
-    def _metadata(self, given: Json, at: FilePath) -> dict[str, Json]:
-        if not isinstance(given, Mapping | None):
-            self.faults.add(at, f"metadata must be a mapping; got {shortened(given)}")
-            return {}
-        try:
-            return dict(as_json(given or {}))
-        except ValueError as error:
-            self.faults.add(at, str(error))
-            return {}
-
-    def _text(self, given: Mapping[str, Json], key: str, at: FilePath) -> str | None:
-        text = given.get(key)
-        if text is None or isinstance(text, str):
-            return text
-        self.faults.add((*at, key), f"{key} must be a string; got {shortened(text)}")
-        return None
 
     def item(self, given: Json, at: FilePath) -> DataItem | None:
         """Parse one item; return None if it has errors."""
@@ -125,11 +113,7 @@ class DatasetReader:
             return None
         before = len(self.faults)
         rubric = self.rubric(given.get("rubric"), (*at, "rubric"))
-        try:
-            item = DataItem.model_validate({**given, "rubric": rubric})
-        except ValidationError as error:
-            self.faults.add_validation(error, DataItem, given, at)
-            return None
+        item = self.faults.validate(DataItem, {**given, "rubric": rubric}, at)
         return item if len(self.faults) == before else None
 
     def rubric(self, given: Json, at: FilePath) -> Rubric | None:
@@ -164,7 +148,7 @@ class DatasetReader:
             return None
 
 
-def _check_items(read: Iterable[_Placed], rubric: Rubric | None, faults: Faults) -> None:
+def _check_items(read: Iterable[_PlacedItem], rubric: Rubric | None, faults: Faults) -> None:
     """Report duplicate ids and labels that do not match their rubric."""
     first: dict[str, int] = {}
     for path, position, item in read:

@@ -8,20 +8,28 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from autorubric.datasets.csv_files import write_csv
-from autorubric.datasets.fields import FieldMap, guess_row_fields, map_rows
-from autorubric.datasets.read import FORMAT, HEADER_KEYS, Contents, DatasetReader
+from autorubric.datasets.fields import FieldMap, guess_row_fields
+from autorubric.datasets.read import FORMAT, Contents, DatasetReader, Header
 from autorubric.datasets.stream import has_dataset_keys, stream_lines, stream_parquet
-from autorubric.datasets.tables import contents_of_csv, contents_of_parquet, hf_rows, parquet_of, table_of
-from autorubric.errors import ArgumentError, DatasetError, Fault
+from autorubric.datasets.tables import (
+    contents_of_csv,
+    contents_of_parquet,
+    hf_rows,
+    parquet_of,
+    read_rows,
+    table_of,
+)
+from autorubric.errors import ArgumentError, DatasetError
 from autorubric.rubric.rubric import Rubric
+from autorubric.support.extensions import load_extension
 from autorubric.support.objects import Json
 from autorubric.support.read import (
     Document,
     dump_structured,
     format_of,
     parse_structured,
+    read_errors_as,
     read_structured,
-    reading,
     text_or_path,
 )
 from autorubric.support.reading_errors import Faults, FilePath
@@ -36,6 +44,16 @@ class FileFormat(NamedTuple):
     stream: Callable[[Path, Rubric | None], Contents] | None = None  # reads items on access
 
 
+IMPORTERS_GROUP: Final = "autorubric.importers"
+"""The entry point group of importers: functions from a path to a dataset, named by the suffix."""
+
+
+def find_importer(path: str | Path) -> Any:
+    """Return the importer that an installed package provides for files with this suffix, if any."""
+    suffix = Path(path).suffix.lower()
+    return load_extension(IMPORTERS_GROUP, suffix[1:]) if suffix and suffix not in FORMATS else None
+
+
 def contents_of_file(path: str | Path, rubric: Rubric | None, fields: FieldMap | None = None) -> Contents:
     """Return the dataset in a file; the suffix determines the format."""
     return format_of(path, suffixes=FORMATS, error=DatasetError).read(Path(path), rubric, fields)
@@ -45,7 +63,7 @@ def streamed_contents(path: str | Path, rubric: Rubric | None) -> Contents:
     """Return the dataset in a file whose items are read on access."""
     suffixes = {suffix: form.stream for suffix, form in FORMATS.items() if form.stream is not None}
     stream = format_of(path, suffixes=suffixes, error=DatasetError)
-    with reading(path, error=DatasetError):
+    with read_errors_as(path, DatasetError):
         return stream(Path(path), rubric)
 
 
@@ -89,9 +107,9 @@ def _read_mapping(
     if isinstance(data, list):
         data, at = {"items": data}, ()
     if not isinstance(data, Mapping) or not isinstance(data.get("items"), list):
-        keys = ", ".join(("items", *HEADER_KEYS))
+        keys = ", ".join(("items", *Header.model_fields))
         message = f"a dataset must be a list of items, or a mapping with a list 'items'; keys: {keys}"
-        raise DatasetError(document.source, [Fault(path="", message=message)])
+        raise DatasetError.whole(document.source, message)
     header = {key: value for key, value in data.items() if key != "items"}
     rows = [((*at, position), item) for position, item in enumerate(data["items"])]
     return _read_rows(DatasetReader(document.faults(), folder), header, (), rows, rubric, fields)
@@ -117,7 +135,7 @@ def _read_rows(
     guess = fields or not header
     if not guess or (chosen := guess_row_fields(rows, fields or {}, rubric)) is None:
         return reader.contents(header, rows, header_at=header_at, rubric=rubric)
-    items, pairs = map_rows(rows, chosen, rubric, reader.faults)
+    items, pairs = read_rows(rows, chosen, rubric, reader.faults)
     contents = reader.contents(header, items, header_at=header_at, rubric=rubric)
     return contents._replace(fields=chosen, pairs=pairs)
 
@@ -172,7 +190,7 @@ def contents_of_hf(given: Any, rubric: Rubric | None, fields: FieldMap) -> Conte
     """Return the dataset in a Hugging Face `datasets.Dataset`, which is recognised by its attributes."""
     faults = Faults("RubricDataset.from_hf")
     placed = ((("rows", position), row) for position, row in enumerate(hf_rows(given)))
-    rows, _ = map_rows(placed, fields, rubric, faults)
+    rows, _ = read_rows(placed, fields, rubric, faults)
     return DatasetReader(faults).contents({}, rows, rubric=rubric)
 
 

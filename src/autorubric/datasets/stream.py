@@ -98,10 +98,7 @@ class StreamedItems(LazyItems):
         self._find_stored_line = as_stored
 
     def copy_lines(self, earlier: PreviousSnapshot | None) -> Iterator[tuple[bytes, Rubric | None]]:
-        """Yield the line of each item in a copy, together with the item's own rubric.
-
-        Rows whose line is in an earlier copy with the same shared data are not converted to items again.
-        """
+        """Yield the line of each item in a copy, together with the item's own rubric."""
 
         def known(position: int, row: Any) -> KnownLine | None:
             if earlier is None or not earlier.is_akin:
@@ -148,7 +145,7 @@ def stream_lines(path: Path, rubric: Rubric | None) -> Contents:
     """Return the dataset in a JSON lines file, whose items are read on access."""
     starts = line_starts(path)
     if not starts:
-        raise DatasetError(str(path), [Fault(path="", message="the file is empty")])
+        raise DatasetError.whole(path, "the file is empty")
     rows = LineRows(path, starts, 0)
     faults = Faults(str(path), lambda at: rows.line_of(0))
     try:
@@ -251,7 +248,7 @@ def stream_parquet(path: Path, rubric: Rubric | None) -> Contents:
     """Return the dataset in a Parquet file, whose items are read on access."""
     file = open_parquet(path)
     faults = Faults(str(path))
-    tables = TableReader(faults, rubric, texts=True)
+    tables = TableReader(faults, rubric, "text")
     columns = parquet_columns(file, faults)
     chosen = guess_fields({}, columns, TABLE_COLUMNS, rubric)
     pairs = tables.pair_columns(chosen or {}, columns)
@@ -298,12 +295,7 @@ def line_of(given: Json) -> bytes:
 def stored_contents(
     path: Path, starts: Sequence[int] | None = None, substitutes: Mapping[int, bytes] | None = None
 ) -> Contents:
-    """Return the dataset in a copy, which has a line for the shared data and then one line per item.
-
-    The checks of the dataset need not be registered in this process.
-
-    substitutes: Lines that replace lines of the file, by line number from 0.
-    """
+    """Return the dataset in a copy, which has a line for the shared data and then one line per item."""
     starts = line_starts(path) if starts is None else starts
     found = _parse_header(LineRows(path, starts, 0)[0]) if starts else None
     faults = Faults(str(path))

@@ -1,4 +1,4 @@
-"""Datasets as tables with one row per item, for CSV, Parquet, DataFrames and Hugging Face datasets."""
+"""Datasets as rows of columns or keys: CSV, Parquet, DataFrames, Hugging Face datasets, JSON lines."""
 
 from __future__ import annotations
 
@@ -8,22 +8,14 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from autorubric.criteria.base import BaseCriterion
 from autorubric.datasets.csv_files import make_distinct, read_csv, repeated_column
-from autorubric.datasets.fields import (
-    META,
-    TRUTH,
-    FieldMap,
-    guess_fields,
-    missing_submission,
-    pair_columns,
-    rename_cells,
-)
-from autorubric.datasets.item import DataItem, by_name, is_no_label, to_json_cell
+from autorubric.datasets.fields import META, TRUTH, FieldMap, guess_fields, missing_submission, pair_columns
+from autorubric.datasets.item import DataItem, by_name, decode_cell, is_no_label, to_json_cell
 from autorubric.datasets.read import Contents, DatasetReader
-from autorubric.errors import ArgumentError, DatasetError, Fault, ReplyError
+from autorubric.errors import ArgumentError, DatasetError, ReplyError
 from autorubric.rubric.rubric import Rubric
 from autorubric.support.frames import as_pandas, is_frame
 from autorubric.support.json_text import parse_json
@@ -53,14 +45,14 @@ def contents_of_csv(path: str | Path, rubric: Rubric | None, fields: FieldMap | 
         return lines[at[1]] if len(at) > 1 and isinstance(at[1], int) else 1
 
     rows = [row.cells for row in table.rows]
-    reader = TableReader(Faults(str(path), line_of), rubric, texts=True)
+    reader = TableReader(Faults(str(path), line_of), rubric, "text")
     return reader.read(table.columns, rows, fields, table.repeated)
 
 
 def contents_of_parquet(path: str | Path, rubric: Rubric | None, fields: FieldMap | None = None) -> Contents:
     """Return the dataset in a Parquet file."""
     file = open_parquet(path)
-    reader = TableReader(Faults(str(path)), rubric, texts=True)
+    reader = TableReader(Faults(str(path)), rubric, "text")
     columns = parquet_columns(file, reader.faults)
     with reading_parquet(path):
         rows = file.read().to_pylist()
@@ -96,7 +88,7 @@ def parquet_columns(file: Any, faults: Faults) -> list[str]:
 
 def no_parquet(path: str | Path, why: object) -> DatasetError:
     """Return the error for a Parquet file that cannot be read."""
-    return DatasetError(str(path), [Fault(path="", message=f"not a valid Parquet file: {why}")])
+    return DatasetError.whole(path, f"not a valid Parquet file: {why}")
 
 
 def contents_of_frame(frame: pd.DataFrame, rubric: Rubric | None, fields: FieldMap | None = None) -> Contents:
@@ -109,16 +101,21 @@ def contents_of_frame(frame: pd.DataFrame, rubric: Rubric | None, fields: FieldM
     held = frame.astype(object).where(frame.notna(), None)
     rows = [dict(zip(columns, row, strict=True)) for row in held.itertuples(index=False, name=None)]
     faults = Faults("RubricDataset.from_dataframe")
-    return TableReader(faults, rubric, texts=False).read(columns, rows, fields, repeated)
+    return TableReader(faults, rubric, "python").read(columns, rows, fields, repeated)
+
+
+CellForm: TypeAlias = Literal["text", "python", "json"]
+"""What cells contain: text in CSV and Parquet files, objects in DataFrames, or JSON."""
 
 
 class TableReader:
-    """A converter of table rows to items."""
+    """A converter of rows to items, in the columns of tables or, for JSON, the keys of items."""
 
-    def __init__(self, faults: Faults, rubric: Rubric | None, *, texts: bool) -> None:
+    def __init__(self, faults: Faults, rubric: Rubric | None, form: CellForm) -> None:
         self.faults = faults
         self._rubric = rubric
-        self._texts = texts
+        self._form = form
+        self._own = list(DataItem.model_fields) if form == "json" else TABLE_COLUMNS
 
     def read(
         self,
@@ -132,7 +129,7 @@ class TableReader:
         def cells(name: str) -> list[Json]:
             return [to_json_cell(row[name]) for row in rows]
 
-        chosen = guess_fields(fields or {}, columns, TABLE_COLUMNS, self._rubric, cells)
+        chosen = guess_fields(fields or {}, columns, self._own, self._rubric, cells)
         pairs = self.pair_columns(chosen or {}, columns, repeated)
         placed = ((("rows", position), row) for position, row in enumerate(rows))
         items = ((at, self.item(pairs, row, at)) for at, row in placed)
@@ -143,8 +140,9 @@ class TableReader:
         self, fields: FieldMap, columns: Sequence[str], repeated: Mapping[str, str] | None = None
     ) -> list[tuple[str, str]]:
         """Return pairs of a column of the dataset format and the table's; see `fields.pair_columns`."""
-        pairs = pair_columns(fields, columns, TABLE_COLUMNS, self._rubric, self.faults)
-        if "submission" not in fields and all(own != "submission" for own, _ in pairs):
+        pairs = pair_columns(fields, columns, self._own, self._rubric, self.faults)
+        is_table = self._form != "json"
+        if "submission" not in fields | dict(pairs) and (columns or is_table):
             self.faults.add((), missing_submission(columns))
         for new, column in (repeated or {}).items():
             if any(given == column and not own.startswith(META) for own, given in pairs):
@@ -154,39 +152,52 @@ class TableReader:
                 warnings.warn(f"{self.faults.source}: {message}", stacklevel=2)
         self.faults.raise_as(DatasetError)
         labels = [(own.removeprefix(TRUTH), given) for own, given in pairs if own.startswith(TRUTH)]
-        self.faults.places |= {("ground_truth", name): f"column {column!r}" for name, column in labels}
+        if is_table:
+            self.faults.places |= {("ground_truth", name): f"column {column!r}" for name, column in labels}
         return pairs
 
     def item(self, pairs: Iterable[tuple[str, str]], row: Mapping[str, Any], at: FilePath) -> dict[str, Json]:
         """Return the fields of the item in a row; `at` is the path of the row."""
-        cells = rename_cells(pairs, row)
+        cells = {own: self._cell(row[given]) for own, given in pairs if given in row}
         fields: dict[str, Json] = {"submission": None}
         labels: dict[str, Json] = {}
         metadata: dict[str, Json] = {}
         for column, given in pairs:
-            cell = to_json_cell(cells.get(column))
-            if cell is None or (self._texts and cell == ""):
-                continue
-            if column.startswith(TRUTH):
+            cell = cells.get(column)
+            if cell is None:
+                if column == "submission" and given not in row and self._form == "json":
+                    self.faults.add(at, f"the key {given!r} is missing")
+            elif column.startswith(TRUTH):
                 label = self._label(column.removeprefix(TRUTH), cell)
                 if label is not None:
                     labels[column.removeprefix(TRUTH)] = label
             elif column.startswith(META):
-                is_encoded = self._texts and given.startswith(META)
-                metadata[column.removeprefix(META)] = _from_text(cell) if is_encoded else cell
+                is_encoded = self._form == "text" and given.startswith(META)
+                metadata[column.removeprefix(META)] = decode_cell(cell) if is_encoded else cell
             elif (field := column.removesuffix(_TWIN)) == column:
-                # In DataFrames and Parquet files, ids may be numbers.
+                # In DataFrames, Parquet files and JSON, ids may be numbers.
                 whole = column == "id" and isinstance(cell, int)
                 fields[column] = str(cell) if whole else cell
-            elif to_json_cell(cells.get(field)) in (None, ""):
-                fields[field] = self._parse_twin(column, cells, (*at, column))
+            elif cells.get(field) in (None, ""):
+                fields[field] = self._parse_twin(column, cell, (*at, column))
             else:
                 metadata[column] = cell
-        return {**fields, "ground_truth": labels or None, "metadata": metadata}
+        for key, given_apart in (("ground_truth", labels), ("metadata", metadata)):
+            own = fields.get(key) or {}
+            if isinstance(own, Mapping) and (own or given_apart):
+                fields[key] = {**own, **given_apart}
+        return fields
 
-    def _parse_twin(self, column: str, cells: Mapping[str, Any], at: FilePath) -> Json:
+    def _cell(self, cell: Any) -> Json:
+        """Return a cell as JSON; None if it is empty."""
+        if self._form == "json":
+            return cell
+        found = to_json_cell(cell)
+        return None if self._form == "text" and found == "" else found
+
+    def _parse_twin(self, column: str, cell: Any, at: FilePath) -> Json:
         try:
-            return parse_json(cells[column])
+            return parse_json(cell)
         except (SyntaxFault, TypeError, RecursionError) as error:
             field = column.removesuffix(_TWIN)
             hint = f"Use {field} for plain text, or --meta {column} to keep it as metadata"
@@ -198,12 +209,12 @@ class TableReader:
 
         A text such as `N/A` that is not an answer of the criterion is not a label.
         """
-        if not isinstance(cell, str) or self._rubric is None:
+        if self._form == "json" or not isinstance(cell, str) or self._rubric is None:
             return cell
         criterion = self._rubric.by_name(name)
         if is_no_label(cell, criterion):
             return None
-        for label in (cell, _from_text(cell)):
+        for label in (cell, decode_cell(cell)):
             try:
                 answer = criterion.parse_truth(label)
             except ReplyError:
@@ -214,19 +225,22 @@ class TableReader:
         return cell
 
 
-def _from_text(cell: Any) -> Json:
-    """Decode a cell of a file as JSON, or return its text if it is not JSON."""
-    if not isinstance(cell, str):
-        return cell
-    try:
-        return parse_json(cell)
-    except (SyntaxFault, RecursionError):
-        return cell
+def read_rows(
+    placed: Iterable[tuple[FilePath, Json]], fields: FieldMap, rubric: Rubric | None, faults: Faults
+) -> tuple[list[tuple[FilePath, Json]], list[tuple[str, str]]]:
+    """Return rows of JSON as fields of items, other keys being metadata, and the pairs of keys."""
+    rows = list(placed)
+    keys = list(dict.fromkeys(str(key) for _, row in rows if isinstance(row, Mapping) for key in row))
+    reader = TableReader(faults, rubric, "json")
+    pairs = reader.pair_columns(fields, keys)
+    # The reader of items reports rows that are not mappings.
+    items = [(at, reader.item(pairs, row, at) if isinstance(row, Mapping) else row) for at, row in rows]
+    return items, pairs
 
 
 def _to_text(given: Json) -> str:
-    """Encode a value as a cell that `_from_text` decodes."""
-    if isinstance(given, str) and given and _from_text(given) is given:
+    """Encode a value as a cell that `decode_cell` decodes."""
+    if isinstance(given, str) and given and decode_cell(given) is given:
         return given
     return json.dumps(given, ensure_ascii=False)
 
@@ -265,7 +279,7 @@ def _row(item: DataItem, item_id: str, contents: Contents, texts: bool) -> dict[
         else:
             row[column] = text
     rubric = contents.rubric if item.rubric is None else item.rubric
-    for name, label in by_name(item.ground_truth or {}, rubric).items():
+    for name, label in by_name(item.ground_truth, rubric).items():
         row[TRUTH + name] = _label_text(label, rubric.by_name(name) if rubric else None) if texts else label
     for key, value in item.metadata.items():
         row[META + key] = _to_text(value) if texts else value

@@ -23,6 +23,7 @@ from autorubric.judges.function import CheckJudge
 from autorubric.judges.panel import JudgeLike, PanelMember
 from autorubric.judges.prompts import Example
 from autorubric.rubric.rubric import Rubric
+from autorubric.scoring.aggregation import aggregator_of
 from autorubric.scoring.policies import AggregationPolicy
 from autorubric.scoring.votes import JudgeVote
 from autorubric.support.objects import is_number
@@ -226,7 +227,7 @@ class Planner:
     def plan(self, task: GradingTask) -> tuple[JudgeCall, ...]:
         """Return every vote to be cast on a task; see `CriterionGrader.plan`."""
         for criterion in task.rubric:
-            self.policy.aggregator(criterion)
+            aggregator_of(self.policy, criterion)
         self._demand_reference(task)
         seeds = Seeds(self.seed, task.item_id or task.submission.text or "")
         calls: list[JudgeCall] = []

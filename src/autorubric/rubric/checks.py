@@ -15,14 +15,14 @@ from autorubric.support.chat_tokens import INVISIBLE
 from autorubric.support.reading_errors import Faults, FilePath, nearest_key
 
 
-class Placed(NamedTuple):
+class PlacedCriterion(NamedTuple):
     """A criterion and its path in the file."""
 
     path: FilePath
     criterion: BaseCriterion
 
 
-class Unread(NamedTuple):
+class UnreadCriterion(NamedTuple):
     """A criterion that could not be parsed because it has errors."""
 
     path: FilePath
@@ -39,7 +39,10 @@ def condition_of(when: Any) -> str | None:
 
 
 def check_conditions(
-    found: Mapping[str, Placed], groups: Collection[str], faults: Faults, unread: Sequence[Unread] = ()
+    found: Mapping[str, PlacedCriterion],
+    groups: Collection[str],
+    faults: Faults,
+    unread: Sequence[UnreadCriterion] = (),
 ) -> None:
     """Report conditions and gates that can never be decided."""
     known = list(dict.fromkeys([*found, *(one.name for one in unread if one.name is not None)]))

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from pydantic import ValidationError
-
 from autorubric.criteria.base import BaseCriterion
 from autorubric.criteria.conditions import find_check
 from autorubric.criteria.registry import criterion_to_dict, kind_of
 from autorubric.errors import ArgumentError
-from autorubric.rubric.checks import Placed, Unread, check_bonuses, check_conditions, condition_of
+from autorubric.rubric.checks import (
+    PlacedCriterion,
+    UnreadCriterion,
+    check_bonuses,
+    check_conditions,
+    condition_of,
+)
 from autorubric.scoring.policies import RubricGroup, is_group
 from autorubric.support.objects import Json, is_number
 from autorubric.support.read import format_fault
-from autorubric.support.reading_errors import Faults, FilePath, nearest_key, retyped, shortened
+from autorubric.support.reading_errors import Faults, FilePath, retyped, shortened
 
 TABLES: Final = "criterion"
 """The key of `[[criterion]]` tables."""
@@ -142,19 +147,22 @@ class _RubricReader:
         self._faults = faults
         self._demand_checks = demand_checks
         self._members: list[_Member] = []
-        self._found: list[Placed] = []
+        self._found: list[PlacedCriterion] = []
         self._sections: list[Section] = []
         self._taken: dict[str, str] = {}
-        self._unread: list[Unread] = []
+        self._unread: list[UnreadCriterion] = []
         self._tables = False
 
     def read(self, given: Json, at: FilePath) -> Parts | None:
         before = len(self._faults)
         guidelines = self._read_form(given, at)
         self._check_bonuses(self._members, at)
-        names = list(_names([one.criterion for one in self._found], self._taken))
+        names = [
+            placed.criterion.name or free_name(f"criterion_{position}", self._taken)
+            for position, placed in enumerate(self._found, start=1)
+        ]
         groups = [name for name, what in self._taken.items() if what == "group"]
-        by_name: dict[str, Placed] = {}
+        by_name: dict[str, PlacedCriterion] = {}
         for name, one in zip(names, self._found, strict=True):
             by_name.setdefault(name, one)
         self._check_rows(by_name)
@@ -181,7 +189,7 @@ class _RubricReader:
             group = {key: value for key, value in given.items() if key not in ("guidelines", "format")}
             self._members = self._read_group(group, at, 0)
             return self._guidelines(given, at)
-        self._check_keys(given, (*bodies, "guidelines", "format"), at)
+        self._faults.add_unknown_keys(given, (*bodies, "guidelines", "format"), at)
         body = [key for key in bodies if key in given]
         if len(body) != 1:
             got = f"got {body or list(given)!r}"
@@ -203,7 +211,7 @@ class _RubricReader:
 
     def _read_tables(self, given: Mapping[str, Json], at: FilePath) -> str | None:
         """Read `[[criterion]]` tables; warn about the settings next to them, which are ignored."""
-        self._check_keys(given, (TABLES, "guidelines", *SETTINGS), at)
+        self._faults.add_unknown_keys(given, (TABLES, "guidelines", *SETTINGS), at)
         self._tables = True
         self._members = self._read_members(given[TABLES], (*at, TABLES))
         for key in SETTINGS:
@@ -218,11 +226,6 @@ class _RubricReader:
             self._faults.add((*at, "format"), fault)
         return fault is None
 
-    def _check_keys(self, given: Mapping[str, Json], allowed: Sequence[str], at: FilePath) -> None:
-        for key in given:
-            if key not in allowed:
-                self._faults.add((*at, key), f"unknown key {key!r}; {nearest_key(str(key), allowed)}")
-
     def _guidelines(self, given: Mapping[str, Json], at: FilePath) -> str | None:
         guidelines = given.get("guidelines")
         if guidelines is None or isinstance(guidelines, str):
@@ -236,7 +239,7 @@ class _RubricReader:
                 message = f"a section must be a mapping with 'name' and 'criteria'; got {shortened(section)}"
                 self._faults.add(path, message)
                 continue
-            self._check_keys(section, ("name", "criteria"), path)
+            self._faults.add_unknown_keys(section, ("name", "criteria"), path)
             name = section.get("name")
             if not isinstance(name, str) or not name:
                 self._faults.add((*path, "name"), f"a section must have a name; got {shortened(name)}")
@@ -263,7 +266,7 @@ class _RubricReader:
                 members += self._read_group(element, path, depth)
             elif (criterion := self._read_criterion(element, path)) is not None:
                 members.append(len(self._found))
-                self._found.append(Placed(path, criterion))
+                self._found.append(PlacedCriterion(path, criterion))
                 self._take(criterion.name, "criterion", path)
                 self._check_check(criterion, path)
             else:
@@ -273,16 +276,16 @@ class _RubricReader:
     def _note_unread(self, given: Json, path: FilePath) -> None:
         """Record the name and the condition of a criterion with errors, so that both are checked."""
         fields = given if isinstance(given, Mapping) else {}
-        name, when = fields.get("name"), fields.get("when")
-        self._unread.append(Unread(path, name if isinstance(name, str) else None, condition_of(when)))
-        self._take(self._unread[-1].name, "criterion", path)
+        name = fields["name"] if isinstance(fields.get("name"), str) else None
+        self._unread.append(UnreadCriterion(path, name, condition_of(fields.get("when"))))
+        self._take(name, "criterion", path)
 
     def _read_group(self, given: Mapping[str, Json], path: FilePath, depth: int) -> list[_Member]:
         """Parse a group and return it in a list, which is empty if the group is nested too deeply."""
         if depth >= MAX_DEPTH:
             self._faults.add(path, f"groups are nested deeper than {MAX_DEPTH} levels; make the tree flatter")
             return []
-        self._check_keys(given, ("name", "weight", "criteria"), path)
+        self._faults.add_unknown_keys(given, ("name", "weight", "criteria"), path)
         name, weight = given.get("name"), given.get("weight", _DEFAULT_WEIGHT)
         if not isinstance(name, str) or not name:
             self._faults.add((*path, "name"), f"a group must have a name; got {shortened(name)}")
@@ -300,7 +303,7 @@ class _RubricReader:
         criteria = [self._found[one].criterion if isinstance(one, int) else None for one in members]
         check_bonuses(criteria, at, self._faults)
 
-    def _check_rows(self, by_name: Mapping[str, Placed]) -> None:
+    def _check_rows(self, by_name: Mapping[str, PlacedCriterion]) -> None:
         """Check that no criterion has the name of another's part, since metrics have one row per part."""
         for name, one in by_name.items():
             for key in one.criterion.part_fields:
@@ -333,10 +336,8 @@ class _RubricReader:
             self._faults.add((*path, "type"), str(error))
             return None
         fields = {key: value for key, value in given.items() if key != "type"}
-        try:
-            criterion = kind.model_validate(fields)
-        except ValidationError as error:
-            self._faults.add_validation(error, kind, fields, path)
+        criterion = self._faults.validate(kind, fields, path)
+        if criterion is None:
             return None
         for inner, message in retyped(fields, criterion.model_dump(mode="json")):
             self._faults.add((*path, *inner), message)
@@ -356,14 +357,10 @@ def _build_group(draft: _Draft, leaves: Sequence[BaseCriterion]) -> RubricGroup:
     return RubricGroup(draft.name, tuple(members), draft.weight)
 
 
-def _names(criteria: Sequence[BaseCriterion], taken: Collection[str]) -> Iterator[str]:
-    """Yield the criteria's names; unnamed ones become `criterion_<position>`, plus `_2`, … if taken."""
-    for position, criterion in enumerate(criteria, start=1):
-        name, count = criterion.name or f"criterion_{position}", 1
-        while criterion.name is None and name in taken:
-            count += 1
-            name = f"criterion_{position}_{count}"
-        yield name
+def free_name(name: str, taken: Collection[str]) -> str:
+    """Return the name, plus `_2`, `_3` and so on if it is taken."""
+    names = itertools.chain([name], (f"{name}_{count}" for count in itertools.count(2)))
+    return next(one for one in names if one not in taken)
 
 
 def members_to_list(members: Sequence[BaseCriterion | RubricGroup]) -> list[Json]:

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from autorubric.criteria.base import BaseCriterion
 from autorubric.criteria.conditions import check_name, is_registered
 from autorubric.criteria.values import Answer
-from autorubric.errors import ArgumentError, Fault, ReplyError, RubricError
+from autorubric.errors import ArgumentError, ReplyError, RubricError
 from autorubric.rubric.read import FORMAT, Parts, members_to_list, read_rubric
 from autorubric.rubric.schema import rubric_json_schema
 from autorubric.scoring.policies import CannotAssessConfig, CannotAssessStrategy, RubricGroup
@@ -77,15 +77,10 @@ class Rubric(Sequence[BaseCriterion]):
                 unknown criterion, or a mapping is invalid. All errors are reported.
         """
         if isinstance(criteria, (str, bytes, Mapping)) or not isinstance(criteria, Iterable):
-            raise RubricError(
+            raise RubricError.whole(
                 "Rubric",
-                [
-                    Fault(
-                        path="",
-                        message=f"criteria must be a list; got {type(criteria).__name__}. For a mapping, "
-                        "use Rubric.from_dict; for a file, use Rubric.from_file",
-                    )
-                ],
+                f"criteria must be a list; got {type(criteria).__name__}. For a mapping, use "
+                "Rubric.from_dict; for a file, use Rubric.from_file",
             )
         self._fill(_read({"criteria": list(criteria), "guidelines": guidelines}, Faults("Rubric")))
 

@@ -1,13 +1,11 @@
-from .aggregation import AGGREGATORS as AGGREGATORS, VoteTally as VoteTally
+from .aggregation import VoteTally as VoteTally
 from .policies import (
-    AggregationPolicy as AggregationPolicy,
     CannotAssessConfig as CannotAssessConfig,
     CannotAssessStrategy as CannotAssessStrategy,
     LengthPenalty as LengthPenalty,
     PenaltyType as PenaltyType,
     RubricGroup as RubricGroup,
 )
-from .report_builder import GradingPolicy as GradingPolicy, build_report as build_report
 from .reports import (
     CriterionReport as CriterionReport,
     EnsembleCriterionReport as EnsembleCriterionReport,

@@ -7,12 +7,16 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from autorubric.criteria.base import BaseCriterion
 from autorubric.criteria.values import Answer, Level
+from autorubric.errors import ArgumentError
 from autorubric.scoring.bradley_terry import Contest, fit_strengths
+from autorubric.scoring.policies import AggregationPolicy
 from autorubric.scoring.votes import Decision, prefers_alike
+from autorubric.support.extensions import load_extension
+from autorubric.support.objects import IdentityCache
 
 
 class CountedVote(NamedTuple):
@@ -346,3 +350,45 @@ def _complete(column: Sequence[Answer | None]) -> list[Answer]:
     """Return the answers to one part, or an empty list if one of them is missing."""
     given = [answer for answer in column if answer is not None]
     return given if len(given) == len(column) else []
+
+
+AGGREGATORS_GROUP: Final = "autorubric.aggregators"
+"""The entry point group of other aggregators, named `LEVEL.NAME`, such as `ordinal.trimmed_mean`."""
+
+_CHOSEN: Final = IdentityCache[AggregationPolicy, IdentityCache[BaseCriterion, Aggregator]](
+    lambda policy: IdentityCache(lambda criterion: _choose(policy, criterion))
+)
+
+
+def aggregator_of(policy: AggregationPolicy, criterion: BaseCriterion) -> Aggregator:
+    """Return the aggregator for the method set in the criterion or, by default, for its level.
+
+    If a criterion has parts, such as checklist items, each is aggregated separately, based on its level.
+
+    Raises:
+        ArgumentError: If the method set in the criterion is not available for its level or the level of one
+            of its parts.
+    """
+    return _CHOSEN.of(policy).of(criterion)
+
+
+def _choose(policy: AggregationPolicy, criterion: BaseCriterion) -> Aggregator:
+    if not criterion.part_fields:
+        return _find(policy, criterion, f"{criterion.name!r}: aggregation")
+    called = f"{criterion.name!r}: part aggregation"
+    parts = [_find(policy, part, called) for part in criterion.part_fields.values()]
+    return part_by_part(parts, undivided=mean)
+
+
+def _find(policy: AggregationPolicy, criterion: BaseCriterion, called: str) -> Aggregator:
+    level = criterion.level
+    name = criterion.aggregation or policy.method(level)
+    known = AGGREGATORS.get(level, {})
+    found = known.get(name) or load_extension(AGGREGATORS_GROUP, f"{level}.{name}")
+    if found is None:
+        raise ArgumentError(
+            f"criterion {called} {name!r} is not available for the level {level!r}; "
+            f"allowed: {', '.join(known) or 'none'}"
+        )
+    aggregator: Aggregator = found
+    return aggregator

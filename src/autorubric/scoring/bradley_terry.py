@@ -65,7 +65,7 @@ def fit_strengths(
     prior: Number of fictitious comparisons to add for each player, half of them won, against an average
         player, so that a maximum always exists; None or 0 for none.
     """
-    apart = () if prior else _apart(n_players, contests)
+    apart = () if prior else _unconnected_players(n_players, contests)
     if apart:
         return StrengthFit(strengths=None, apart=apart)
     # Without ties, the most likely tie strength is 0, whose logarithm the search cannot reach.
@@ -81,7 +81,7 @@ def fit_strengths(
     return StrengthFit(strengths=strengths, tie_strength=tie_strength, covariance=covariance)
 
 
-def _apart(n_players: int, contests: Sequence[Contest]) -> tuple[int, ...]:
+def _unconnected_players(n_players: int, contests: Sequence[Contest]) -> tuple[int, ...]:
     """Return the players outside the largest set in which wins and ties connect each player to each other."""
     beats: dict[int, set[int]] = {player: set() for player in range(n_players)}
     for one in contests:
@@ -96,13 +96,13 @@ def _apart(n_players: int, contests: Sequence[Contest]) -> tuple[int, ...]:
     left, largest = set(beats), set[int]()
     while left:
         start = min(left)
-        together = _reachable(start, beats) & _reachable(start, beaten_by)
+        together = _reachable_players(start, beats) & _reachable_players(start, beaten_by)
         largest = max(largest, together, key=len)
         left -= together
     return tuple(sorted(set(beats) - largest))
 
 
-def _reachable(start: int, to: Mapping[int, set[int]]) -> set[int]:
+def _reachable_players(start: int, to: Mapping[int, set[int]]) -> set[int]:
     seen, waiting = {start}, [start]
     while waiting:
         new = to[waiting.pop()] - seen

@@ -8,7 +8,13 @@ from typing import Final, TypeAlias
 
 from autorubric.criteria.base import BaseCriterion
 from autorubric.criteria.values import Answer
-from autorubric.scoring.aggregation import CountedVote, VoteTally, agreement, decision_without_answers
+from autorubric.scoring.aggregation import (
+    CountedVote,
+    VoteTally,
+    aggregator_of,
+    agreement,
+    decision_without_answers,
+)
 from autorubric.scoring.policies import AggregationPolicy
 from autorubric.scoring.votes import Decision, JudgeVote, prefers_alike
 from autorubric.support.objects import IdentityCache, Json
@@ -63,15 +69,9 @@ def decide(criterion: BaseCriterion, votes: Sequence[CountedVote], policy: Aggre
             weights.append(vote.weight)
     if not answers:
         return decision_without_answers(votes)
-    made = policy.aggregator(criterion)(VoteTally(criterion=criterion, answers=answers, weights=weights))
-    return Decision(
-        status="answered",
-        answer=made.answer,
-        mean_value=made.mean_value,
-        tie=made.tie,
-        agreement=agreement(criterion, votes, made.answer),
-        assumed="answered" not in [vote.status for vote in votes],
-    )
+    made = aggregator_of(policy, criterion)(VoteTally(criterion, answers, weights))
+    assumed = "answered" not in [vote.status for vote in votes]
+    return replace(made, agreement=agreement(criterion, votes, made.answer), assumed=assumed)
 
 
 def decide_by_judge(

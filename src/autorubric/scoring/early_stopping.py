@@ -13,6 +13,7 @@ from autorubric.scoring.aggregation import (
     Aggregator,
     CountedVote,
     VoteTally,
+    aggregator_of,
     any_met,
     majority,
     mode,
@@ -78,7 +79,7 @@ def can_stop(
     """Return whether the remaining votes can no longer change the verdict on a criterion."""
     if not unasked:
         return True
-    test = _TESTS.get(policy.aggregator(criterion))
+    test = _TESTS.get(aggregator_of(policy, criterion))
     if test is None or not any(vote.status == "answered" for vote in votes):
         return False
     if any(vote.unreadable for vote in votes):
@@ -128,7 +129,7 @@ def _tally(
 
 def weights_matter(criterion: BaseCriterion, policy: AggregationPolicy) -> bool:
     """Return whether votes with a greater weight decide sooner, so that they are requested first."""
-    return policy.aggregator(criterion) in (weighted, weighted_mode)
+    return aggregator_of(policy, criterion) in (weighted, weighted_mode)
 
 
 def votes_needed(
@@ -142,7 +143,7 @@ def votes_needed(
     It is safe to request that many votes at once, because fewer could not decide it. (For `unanimous` on
     criteria with options, the number can be too high if judges have several samples.)
     """
-    if policy.aggregator(criterion) not in _TESTS:
+    if aggregator_of(policy, criterion) not in _TESTS:
         return len(unasked)
     codes = [answer.code for answer in criterion.answers() if not answer.abstains]
     # A verdict is decided soonest if all votes agree or, for unanimity on choices, if they alternate.

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import Annotated, Any, Literal, assert_never
 
 from pydantic import (
     AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
-    Field,
     PlainSerializer,
     SkipValidation,
     ValidationError,
@@ -24,17 +23,12 @@ from autorubric.criteria.conditions import qualified_name
 from autorubric.criteria.registry import criterion_from_dict
 from autorubric.criteria.values import Level
 from autorubric.errors import ArgumentError
-from autorubric.support.extensions import load_extension
-from autorubric.support.objects import IdentityCache
-
-if TYPE_CHECKING:
-    from autorubric.scoring.aggregation import Aggregator
-
+from autorubric.support.field_types import Count, NonNegativeFloat, PositiveFloat, Share
 
 PenaltyType = Literal["ALL", "OUTPUT_ONLY", "THINKING_ONLY"]
 
 
-def _function(given: Any) -> Any:
+def _check_callable(given: Any) -> Any:
     if not callable(given):
         raise ValueError(
             f"{given!r} is not a function; pass a function that returns the number of units in a text"
@@ -44,7 +38,7 @@ def _function(given: Any) -> Any:
 
 CountFunction = Annotated[
     SkipValidation[Callable[[str], int]],
-    BeforeValidator(_function),
+    BeforeValidator(_check_callable),
     PlainSerializer(qualified_name, return_type=str),
 ]
 
@@ -77,7 +71,7 @@ class CannotAssessConfig(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     strategy: CannotAssessStrategy = CannotAssessStrategy.SKIP
-    partial_credit: float = Field(default=0.5, ge=0.0, le=1.0)
+    partial_credit: Share = 0.5
 
 
 class LengthPenalty(BaseModel):
@@ -94,10 +88,10 @@ class LengthPenalty(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    free_budget: int = Field(default=6000, ge=0)
-    max_cap: int = Field(default=8000, ge=0)
-    penalty_at_cap: float = Field(default=0.5, ge=0.0, allow_inf_nan=False)
-    exponent: float = Field(default=1.6, gt=0.0, allow_inf_nan=False)
+    free_budget: Count = 6000
+    max_cap: Count = 8000
+    penalty_at_cap: NonNegativeFloat = 0.5
+    exponent: PositiveFloat = 1.6
     count_fn: CountFunction | None = None
     penalty_type: PenaltyType = "ALL"
 
@@ -108,7 +102,7 @@ class LengthPenalty(BaseModel):
         return self
 
 
-def _member(given: Any) -> Any:
+def _read_member(given: Any) -> Any:
     if isinstance(given, Mapping):
         try:
             return RubricGroup(**given) if is_group(given) else criterion_from_dict(given)
@@ -119,7 +113,7 @@ def _member(given: Any) -> Any:
     return given
 
 
-def _some(members: tuple[Any, ...]) -> tuple[Any, ...]:
+def _check_members(members: tuple[Any, ...]) -> tuple[Any, ...]:
     if not members:
         raise ValueError("the group is empty; add at least one criterion")
     return members
@@ -142,10 +136,10 @@ class RubricGroup(BaseModel):
 
     name: str
     criteria: Annotated[
-        tuple[Annotated[BaseCriterion | RubricGroup, SkipValidation, BeforeValidator(_member)], ...],
-        AfterValidator(_some),
+        tuple[Annotated[BaseCriterion | RubricGroup, SkipValidation, BeforeValidator(_read_member)], ...],
+        AfterValidator(_check_members),
     ]
-    weight: Annotated[float, Field(ge=0.0, allow_inf_nan=False)] = 10.0
+    weight: NonNegativeFloat = 10.0
 
     def __init__(
         self,
@@ -187,10 +181,6 @@ NominalAggregation = Literal["mode", "weighted_mode", "unanimous"]
 RankingAggregation = Literal["borda", "bradley_terry"]
 
 
-AGGREGATORS_GROUP: Final = "autorubric.aggregators"
-"""The entry point group of other aggregators, named `LEVEL.NAME`, such as `ordinal.trimmed_mean`."""
-
-
 class AggregationPolicy(BaseModel):
     """Policy for combining votes into decisions, with one method per measurement level.
 
@@ -229,61 +219,18 @@ class AggregationPolicy(BaseModel):
             fault = error.errors()[0]
             raise ArgumentError(f"{fault['loc'][0]}={fault['input']!r}: {fault['msg']}") from None
 
-    def aggregator(self, criterion: BaseCriterion) -> Aggregator:
-        """Return the aggregator for the method set in the criterion or, by default, for its level.
-
-        If a criterion has parts, such as checklist items, each is aggregated separately, based on its level.
-
-        Raises:
-            ArgumentError: If the method set in the criterion is not available for its level or the level of
-                one of its parts.
-        """
-        chosen = _AGGREGATORS.of(self).of(criterion)
-        if not chosen:
-            chosen.append(self._find_aggregator(criterion))
-        return chosen[0]
-
-    def _find_aggregator(self, criterion: BaseCriterion) -> Aggregator:
-        # Imported late, because a policy is read whenever a run is opened but seldom counts votes.
-        from autorubric.scoring.aggregation import AGGREGATORS, part_by_part
-
-        parts = criterion.part_fields.values()
-        if parts:
-            return part_by_part(
-                [self._of_level(part, f"{criterion.name!r}: part aggregation") for part in parts],
-                undivided=AGGREGATORS["interval"]["mean"],
-            )
-        return self._of_level(criterion, f"{criterion.name!r}: aggregation")
-
-    def _of_level(self, criterion: BaseCriterion, called: str) -> Aggregator:
-        from autorubric.scoring.aggregation import AGGREGATORS
-
-        level = criterion.level
-        name: str = criterion.aggregation or self._method_name(level)
-        known = AGGREGATORS.get(level, {})
-        if name not in known:
-            if installed := load_extension(AGGREGATORS_GROUP, f"{level}.{name}"):
-                aggregator: Aggregator = installed
-                return aggregator
-            raise ArgumentError(
-                f"criterion {called} {name!r} is not available for the level {level!r}; "
-                f"allowed: {', '.join(known) or 'none'}"
-            )
-        return known[name]
-
-    def _method_name(self, level: Level) -> str:
-        names: dict[Level, str] = {
-            "binary": self.aggregation,
-            "nominal": self.nominal_aggregation,
-            "ordinal": self.ordinal_aggregation,
-            "interval": self.ordinal_aggregation,
-            "ranking": self.ranking_aggregation,
-            "text": "first",
-        }
-        return names[level]
-
-
-# The aggregator of each policy and criterion, cached on first use.
-_AGGREGATORS: Final = IdentityCache[AggregationPolicy, IdentityCache[BaseCriterion, "list[Aggregator]"]](
-    lambda policy: IdentityCache(lambda criterion: [])
-)
+    def method(self, level: Level) -> str:
+        """Return the name of the method for criteria of a level."""
+        match level:
+            case "binary":
+                return self.aggregation
+            case "nominal":
+                return self.nominal_aggregation
+            case "ordinal" | "interval":
+                return self.ordinal_aggregation
+            case "ranking":
+                return self.ranking_aggregation
+            case "text":
+                return "first"
+            case _:
+                assert_never(level)

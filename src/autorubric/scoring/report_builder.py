@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from typing import TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -24,6 +26,9 @@ from autorubric.scoring.score import (
     subtract_penalty,
 )
 from autorubric.scoring.votes import Decision, JudgeVote, Votes, count_verdicts
+from autorubric.support.field_types import Share
+
+Reports: TypeAlias = Sequence[EnsembleCriterionReport]
 
 
 class EscalationRule(BaseModel):
@@ -32,7 +37,7 @@ class EscalationRule(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     judges: tuple[str, ...]
-    threshold: float = Field(ge=0.0, le=1.0)  # confidence in [0, 1] below which a criterion is escalated
+    threshold: Share  # confidence below which a criterion is escalated
     # Thresholds for individual criteria, by criterion name.
     per_criterion: dict[str, float] = Field(default_factory=dict)
 
@@ -109,16 +114,18 @@ def build_report(
         policy: The rules for combining and scoring votes.
         length_penalty: The length penalty, if it is known; None computes it from the submission.
     """
-    reports = [_report_on(submission, c, votes.get(c.name or "", ()), policy) for c in root.leaves]
-    reports = _under_conditions(reports, policy)
+    unconditional = [_report_on(submission, criterion, votes, policy) for criterion in root.leaves]
+    reports = _under_conditions(unconditional, policy)
     penalty = length_penalty
     if penalty is None:
         penalty = submission_length_penalty(submission, policy.length_penalty)
+    penalised = partial(subtract_penalty, penalty=penalty, normalize=policy.normalize)
     scored = _score(root, reports, policy)
+    alone = _judge_scores(root, reports, policy, scored)
     agreements = [report.agreement for report in reports if report.agreement is not None]
     usage, cost = spend([vote for report in reports for vote in report.votes])
     return EnsembleEvaluationReport(
-        score=subtract_penalty(scored.score, penalty, normalize=policy.normalize),
+        score=penalised(scored.score),
         raw_score=scored.raw,
         llm_raw_score=scored.raw,
         length_penalty=penalty,
@@ -129,16 +136,16 @@ def build_report(
         completion_cost=cost,
         error=_describe_failures(reports, scored),
         verdicts=VerdictCounts.sum(report.verdicts for report in reports),
-        judge_scores=_judge_scores(root, reports, policy, penalty, scored),
+        judge_scores={judge: penalised(score) for judge, score in alone.items()},
         mean_agreement=sum(agreements) / len(agreements) if agreements else None,
     )
 
 
 def _report_on(
-    submission: Submission, criterion: BaseCriterion, votes: Sequence[JudgeVote], policy: GradingPolicy
+    submission: Submission, criterion: BaseCriterion, votes: Votes, policy: GradingPolicy
 ) -> EnsembleCriterionReport:
     bound = criterion.bind(submission)
-    report = criterion_report(bound, votes, policy)
+    report = criterion_report(bound, votes.get(criterion.name or "", ()), policy)
     return report if bound is criterion else replace(report, criterion=criterion)
 
 
@@ -157,11 +164,11 @@ def criterion_report(
     deciding, confidence, escalated = votes, None, False
     if policy.escalation is not None and criterion.check is None:
         deciding, strong = policy.escalation.split(votes)
-        first = _panel(criterion, deciding, by_judge, policy)
+        first = _decide_panel(criterion, deciding, by_judge, policy)
         confidence = confidence_of(deciding, first)
         escalated = policy.escalation.is_unsure(criterion, first, confidence)
         deciding = strong if escalated else deciding
-    decision = _panel(criterion, deciding, by_judge, policy)
+    decision = _decide_panel(criterion, deciding, by_judge, policy)
     return EnsembleCriterionReport(
         criterion=criterion,
         decision=decision,
@@ -178,7 +185,7 @@ def criterion_report(
     )
 
 
-def _panel(
+def _decide_panel(
     criterion: BaseCriterion,
     votes: Sequence[JudgeVote],
     judges: Mapping[str, Decision],
@@ -189,9 +196,7 @@ def _panel(
     return decide_panel(criterion, votes, own, policy.aggregation)
 
 
-def _under_conditions(
-    reports: Sequence[EnsembleCriterionReport], policy: GradingPolicy
-) -> list[EnsembleCriterionReport]:
+def _under_conditions(reports: Reports, policy: GradingPolicy) -> list[EnsembleCriterionReport]:
     """Mark reports as not applicable if the condition of their criterion does not hold.
 
     The panel's conditions are evaluated on its decisions, and each judge's on the judge's own decisions. If a
@@ -202,7 +207,9 @@ def _under_conditions(
         return list(reports)
     panel = apply_conditions(criteria, {r.name: r.decision for r in reports}, policy.cannot_assess)
     judges = {
-        judge: apply_conditions(criteria, _own(judge, reports), policy.cannot_assess, elsewhere=panel)
+        judge: apply_conditions(
+            criteria, _decisions_of(judge, reports), policy.cannot_assess, elsewhere=panel
+        )
         for judge in _judges(reports)
     }
     return [
@@ -227,7 +234,7 @@ def _apply_condition(
     )
 
 
-def _score(root: RubricGroup, reports: Sequence[EnsembleCriterionReport], policy: GradingPolicy) -> TreeScore:
+def _score(root: RubricGroup, reports: Reports, policy: GradingPolicy) -> TreeScore:
     entries = {r.name: Entry.of(r.score_value, r.decision) for r in reports}
     scored = score_tree(root, entries, normalize=policy.normalize)
     if [1 for report in reports if report.score_value is not None and not report.decision.assumed]:
@@ -235,44 +242,34 @@ def _score(root: RubricGroup, reports: Sequence[EnsembleCriterionReport], policy
     return TreeScore(score=None, raw=None, node_scores=dict.fromkeys(scored.node_scores))
 
 
-def _judges(reports: Sequence[EnsembleCriterionReport]) -> list[str]:
+def _judges(reports: Reports) -> list[str]:
     return list(dict.fromkeys(judge for report in reports for judge in report.judge_decisions))
 
 
-def _own(judge: str, reports: Sequence[EnsembleCriterionReport]) -> dict[str, Decision]:
+def _decisions_of(judge: str, reports: Reports) -> dict[str, Decision]:
     return {r.name: r.judge_decisions[judge] for r in reports if judge in r.judge_decisions}
 
 
 def _judge_scores(
-    root: RubricGroup,
-    reports: Sequence[EnsembleCriterionReport],
-    policy: GradingPolicy,
-    penalty: float,
-    panel: TreeScore,
+    root: RubricGroup, reports: Reports, policy: GradingPolicy, panel: TreeScore
 ) -> dict[str, float | None]:
+    """Return each judge's score before the length penalty."""
     judges = _judges(reports)
     if len(judges) == 1 and all(r.judge_decisions.get(judges[0]) is r.decision for r in reports):
         # The only judge has the decisions of the panel, and therefore its score.
-        return {judges[0]: subtract_penalty(panel.score, penalty, normalize=policy.normalize)}
-    return {judge: _judge_score(judge, root, reports, policy, penalty) for judge in judges}
+        return {judges[0]: panel.score}
+    return {judge: _judge_score(judge, root, reports, policy) for judge in judges}
 
 
-def _judge_score(
-    judge: str,
-    root: RubricGroup,
-    reports: Sequence[EnsembleCriterionReport],
-    policy: GradingPolicy,
-    penalty: float,
-) -> float | None:
+def _judge_score(judge: str, root: RubricGroup, reports: Reports, policy: GradingPolicy) -> float | None:
     if any(vote.skipped and vote.judge_id == judge for report in reports for vote in report.votes):
         # Votes were skipped because of other judges' votes, so the rest is not representative of the judge.
         return None
-    own = _own(judge, reports)
+    own = _decisions_of(judge, reports)
     entries = {r.name: _judge_entry(r, own.get(r.name), policy) for r in reports}
     if all(entry.value is None or own[name].assumed for name, entry in entries.items()):
         return None
-    alone = score_tree(root, entries, normalize=policy.normalize)
-    return subtract_penalty(alone.score, penalty, normalize=policy.normalize)
+    return score_tree(root, entries, normalize=policy.normalize).score
 
 
 def _judge_entry(report: EnsembleCriterionReport, own: Decision | None, policy: GradingPolicy) -> Entry:
@@ -300,7 +297,7 @@ def _criterion_error(decision: Decision, votes: Sequence[JudgeVote]) -> str | No
     return "; ".join(failures) if failures else None
 
 
-def _describe_failures(reports: Sequence[EnsembleCriterionReport], scored: TreeScore) -> str | None:
+def _describe_failures(reports: Reports, scored: TreeScore) -> str | None:
     """Describe why there is no score, and which judgments are missing because of failures or open gates."""
     failed = [one for one in reports if one.decision.status == "failed" or one.decision.assumed]
     gates = _open_gates(reports, scored)
@@ -319,14 +316,14 @@ def _describe_failures(reports: Sequence[EnsembleCriterionReport], scored: TreeS
     return "; ".join([*gates, *messages]) or None
 
 
-def _first_errors(failed: Sequence[EnsembleCriterionReport]) -> str:
+def _first_errors(failed: Reports) -> str:
     if len(failed) > 1 and len({report.error for report in failed}) == 1:
         return failed[0].error or ""
     messages = "; ".join(f"{report.name}: {report.error}" for report in failed[:3])
     return messages + (f"; and {len(failed) - 3} more" if len(failed) > 3 else "")
 
 
-def _open_gates(reports: Sequence[EnsembleCriterionReport], scored: TreeScore) -> list[str]:
+def _open_gates(reports: Reports, scored: TreeScore) -> list[str]:
     if not scored.open_gates:
         return []
     statuses = {report.name: report.status for report in reports}

@@ -198,8 +198,8 @@ CriterionReport = EnsembleCriterionReport
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EvaluationReport:
-    """The result of grading one submission.
+class EnsembleEvaluationReport:
+    """The result of grading one submission with a panel of judges; a single judge is a panel of one.
 
     Attributes:
         score: The score after the length penalty, in [0, 1] if normalized; None if nothing could be judged,
@@ -217,6 +217,8 @@ class EvaluationReport:
         completion_cost: Total known cost of the votes in US dollars; None if no cost is known.
         error: Criteria that could not be judged and why; None if everything was judged.
         verdicts: Counts of verdicts by outcome; see `VerdictCounts`.
+        judge_scores: Scores from each judge's votes alone, by judge id; None if the judge judged nothing.
+        mean_agreement: Mean over the criteria of the fraction of answered votes equal to the decision.
     """
 
     score: float | None
@@ -230,6 +232,8 @@ class EvaluationReport:
     completion_cost: float | None = None
     error: str | None = None
     verdicts: VerdictCounts = field(default_factory=VerdictCounts)
+    judge_scores: dict[str, float | None] = field(default_factory=dict)
+    mean_agreement: float | None = None
 
     @property
     def per_criterion(self) -> NamedList[EnsembleCriterionReport]:
@@ -266,7 +270,7 @@ class EvaluationReport:
         return shallow
 
     @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> EvaluationReport:
+    def from_dict(cls, given: Mapping[str, Any]) -> EnsembleEvaluationReport:
         """Create a report from the output of `to_dict`."""
         usage = given.get("token_usage")
         return cls(
@@ -278,23 +282,37 @@ class EvaluationReport:
             }
         )
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EnsembleEvaluationReport(EvaluationReport):
-    """The result of grading one submission with a panel of judges.
-
-    Attributes:
-        judge_scores: Scores from each judge's votes alone, by judge id; None if the judge judged nothing.
-        mean_agreement: Mean over the criteria of the fraction of answered votes equal to the decision.
-    """
-
-    judge_scores: dict[str, float | None] = field(default_factory=dict)
-    mean_agreement: float | None = None
-
     def blocks(self) -> list[Block]:
         """Return the report as blocks for rendering: criteria, groups, and the score with its details."""
-        # Imported late, because a run creates many reports but prints few of them.
-        return report_blocks(self)
+        # Imported late, since most reports are not shown.
+        from autorubric.support.blocks import ScalarBlock, TableBlock
+
+        panel = len(self.judge_scores) > 1
+        columns = ("criterion", "weight", "answer", *(("agreement",) if panel else ()), "reason")
+        rows = tuple(
+            (
+                one.name,
+                f"{one.criterion.weight:g}",
+                answer_text(one),
+                *((one.agreement,) if panel else ()),
+                one.final_reason or one.error or "",
+            )
+            for one in self.report
+        )
+        figures: list[tuple[str, Cell]] = [("score", self.score), ("raw score", self.raw_score)]
+        if panel:
+            figures += [(f"score by {judge}", score) for judge, score in self.judge_scores.items()]
+            figures.append(("mean agreement", self.mean_agreement))
+        figures.append(("verdicts", str(self.verdicts)))
+        if self.token_usage is not None:
+            figures.append(("tokens", self.token_usage.total_tokens))
+        if self.completion_cost is not None:
+            figures.append(("cost in US dollars", self.completion_cost))
+        groups = tuple((name, score) for name, score in self.node_scores.items() if name)
+        tables = [TableBlock(columns=columns, rows=rows)]
+        if groups:
+            tables.append(TableBlock(columns=("group", "score"), rows=groups))
+        return [*tables, ScalarBlock(figures=tuple(figures))]
 
     def _repr_html_(self) -> str:
         from autorubric.support.blocks import card
@@ -312,7 +330,10 @@ class EnsembleEvaluationReport(EvaluationReport):
         return self.summary()
 
 
-def verdicts_by_judge(reports: Iterable[EvaluationReport]) -> dict[str, VerdictCounts]:
+EvaluationReport = EnsembleEvaluationReport
+
+
+def verdicts_by_judge(reports: Iterable[EnsembleEvaluationReport]) -> dict[str, VerdictCounts]:
     """Count the verdicts in reports, by judge id."""
     found: dict[str, list[VerdictCounts]] = {}
     for report in reports:
@@ -320,39 +341,6 @@ def verdicts_by_judge(reports: Iterable[EvaluationReport]) -> dict[str, VerdictC
             for judge, counts in criterion.judge_verdicts.items():
                 found.setdefault(judge, []).append(counts)
     return {judge: VerdictCounts.sum(counts) for judge, counts in found.items()}
-
-
-def report_blocks(report: EnsembleEvaluationReport) -> list[Block]:
-    """Return tables of criteria and groups, and the score with its details."""
-    # Imported late, since most reports are not shown.
-    from autorubric.support.blocks import ScalarBlock, TableBlock
-
-    panel = len(report.judge_scores) > 1
-    columns = ("criterion", "weight", "answer", *(("agreement",) if panel else ()), "reason")
-    rows = tuple(
-        (
-            one.name,
-            f"{one.criterion.weight:g}",
-            answer_text(one),
-            *((one.agreement,) if panel else ()),
-            one.final_reason or one.error or "",
-        )
-        for one in report.report
-    )
-    figures: list[tuple[str, Cell]] = [("score", report.score), ("raw score", report.raw_score)]
-    if panel:
-        figures += [(f"score by {judge}", score) for judge, score in report.judge_scores.items()]
-        figures.append(("mean agreement", report.mean_agreement))
-    figures.append(("verdicts", str(report.verdicts)))
-    if report.token_usage is not None:
-        figures.append(("tokens", report.token_usage.total_tokens))
-    if report.completion_cost is not None:
-        figures.append(("cost in US dollars", report.completion_cost))
-    groups = tuple((name, score) for name, score in report.node_scores.items() if name)
-    tables = [TableBlock(columns=columns, rows=rows)]
-    if groups:
-        tables.append(TableBlock(columns=("group", "score"), rows=groups))
-    return [*tables, ScalarBlock(figures=tuple(figures))]
 
 
 def answer_text(report: EnsembleCriterionReport) -> str:

@@ -18,7 +18,7 @@ from autorubric.errors import ArgumentError
 from autorubric.scoring.policies import CannotAssessConfig, CannotAssessStrategy, LengthPenalty, RubricGroup
 from autorubric.scoring.votes import Decision
 from autorubric.support.objects import is_number
-from autorubric.support.reading_errors import shortened
+from autorubric.support.reading_errors import fields_text, shortened
 
 _LEAST_SUM: Final = 1e-280
 
@@ -41,21 +41,16 @@ class Score(NamedTuple):
 
 
 def score_terms(terms: Iterable[Term], *, normalize: bool = True, cap: float | None = None) -> Score:
-    """Combine several terms into a score.
+    """Combine terms into a score, whose upper limit is `cap`; a raw sum is limited to the equivalent sum.
 
     If the denominator is empty or zero, the score is 0 if the cap is 0 and None otherwise, so that missing a
     gate with cap 0 counts even if nothing else was judged.
-
-    If the sum of the weights exceeds the largest float (1.8e308) or is so small that products would
-    underflow, exact fractions keep the normalized score correct.
-
-    normalize: Whether to normalize to [0, 1].
-    cap: Upper limit of the normalized score, in [0, 1]; a raw sum is limited to the equivalent sum.
     """
     kept = list(terms)
     total = sum(abs(term.weight) for term in kept)
     if math.isfinite(total) and (total == 0 or total > _LEAST_SUM):
         return Score(*_score_and_raw(kept, normalize, cap))
+    # Fractions keep the normalized score correct if the sum overflows or products would underflow.
     exact = [(Fraction(term.value), Fraction(term.weight), term.bonus) for term in kept]
     score, raw = _score_and_raw(exact, normalize, None if cap is None else Fraction(cap))
     shown = _as_float(score)
@@ -135,14 +130,9 @@ def _length_policy(fields: Any) -> LengthPenalty:
     try:
         return LengthPenalty.model_validate(fields)
     except ValidationError as error:
-        wrong = [
-            f"{'.'.join(map(str, one['loc'])) or 'config'}: {one['msg']}"
-            for one in error.errors(include_url=False)
-        ]
-        fields_of = ", ".join(LengthPenalty.model_fields)
-        raise ArgumentError(
-            f"config={shortened(fields)} is not a length penalty: {'; '.join(wrong)}. Fields: {fields_of}"
-        ) from None
+        wrong, known = fields_text(error, "config"), ", ".join(LengthPenalty.model_fields)
+        message = f"config={shortened(fields)} is not a length penalty: {wrong}. Fields: {known}"
+        raise ArgumentError(message) from None
 
 
 def _length_of(text: str, config: LengthPenalty) -> int:

@@ -69,16 +69,16 @@ def format_of(
     """Return the format that a file's suffix stands for."""
     suffix = Path(path).suffix.lower()
     if suffix in _SPREADSHEETS:
-        raise _at_top(error, path, f"spreadsheets ({suffix}) are not supported; save the file as CSV (UTF-8)")
+        raise error.whole(path, f"spreadsheets ({suffix}) are not supported; save the file as CSV (UTF-8)")
     if suffix not in suffixes:
         message = f"suffix {suffix!r} is not supported"
-        raise _at_top(error, path, f"{message}; supported: {', '.join(suffixes)}")
+        raise error.whole(path, f"{message}; supported: {', '.join(suffixes)}")
     return suffixes[suffix]
 
 
 def read_text(path: str | Path, *, error: type[FileError] = FileError) -> str:
     """Return the text of a UTF-8 file, without a byte order mark."""
-    with reading(path, error=error), Path(path).open("rb") as file:
+    with read_errors_as(path, error), Path(path).open("rb") as file:
         return read_bounded(file, str(path), error=error).decode("utf-8-sig")
 
 
@@ -87,7 +87,7 @@ def bounded_lines(path: str | Path, *, error: type[FileError] = FileError) -> It
     mode = Path(path).stat().st_mode
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
         what = "the path is a pipe or a device, not a regular file; write its content to a file first"
-        raise _at_top(error, path, what)
+        raise error.whole(path, what)
     with Path(path).open("rb", buffering=_LINE_BUFFER) as file:
         for number in count(1):
             line = file.readline(MAX_LINE_BYTES + 1)
@@ -95,7 +95,7 @@ def bounded_lines(path: str | Path, *, error: type[FileError] = FileError) -> It
                 return
             if len(line) > MAX_LINE_BYTES:
                 what = f"the line has more than {MAX_LINE_BYTES:,} bytes; put each record on its own line"
-                raise _at_top(error, path, what, number)
+                raise error.whole(path, what, number)
             yield line
 
 
@@ -116,32 +116,28 @@ def read_bounded(
         what = f"the limit for this file is {most:,} bytes; split the file"
         if most == MAX_BYTES:
             what += ", or stream a dataset from JSON lines or Parquet (RubricDataset.stream)"
-        raise _at_top(error, source, f"{given}; {what}")
+        raise error.whole(source, f"{given}; {what}")
     return held
 
 
 @contextmanager
-def reading(path: str | Path, *, error: type[FileError] = FileError) -> Iterator[None]:
+def read_errors_as(path: str | Path, error: type[FileError]) -> Iterator[None]:
     """Convert errors while opening and decoding a file into errors of the class `error`."""
     try:
         yield
     except FileNotFoundError:
-        raise _at_top(error, path, "file not found") from None
+        raise error.whole(path, "file not found") from None
     except IsADirectoryError:
-        raise _at_top(error, path, "this is a folder; pass a file") from None
+        raise error.whole(path, "this is a folder; pass a file") from None
     except UnicodeDecodeError as fault:
         line = fault.object.count(b"\n", 0, fault.start) + 1
         wrong = f"byte 0x{fault.object[fault.start]:02x} at position {fault.start}"
-        raise _at_top(error, path, f"the file is not UTF-8: {wrong}; save it as UTF-8", line) from None
+        raise error.whole(path, f"the file is not UTF-8: {wrong}; save it as UTF-8", line) from None
     except FileError:
         raise
     # A path with a NUL character is a ValueError.
     except (OSError, ValueError) as fault:
-        raise _at_top(error, path, f"the file cannot be read: {fault}") from None
-
-
-def _at_top(error: type[FileError], source: str | Path, message: str, line: int | None = None) -> FileError:
-    return error(str(source), [Fault(path="", message=message, line=line)])
+        raise error.whole(path, f"the file cannot be read: {fault}") from None
 
 
 def parse_structured(
@@ -149,7 +145,7 @@ def parse_structured(
 ) -> Document:
     """Parse a structured text into a document."""
     if not text.strip():
-        raise _at_top(error, source, "the content is empty")
+        raise error.whole(source, "the content is empty")
     try:
         document = _PARSERS[form](text, source)
         _check_depth(document.data)
@@ -158,7 +154,7 @@ def parse_structured(
         found = [Fault(path=path_text(f.path), message=f.message, line=f.line) for f in (fault, *fault.more)]
         raise error(source, found) from None
     except RecursionError:
-        raise _at_top(error, source, f"the data is nested deeper than {MAX_DEPTH} levels") from None
+        raise error.whole(source, f"the data is nested deeper than {MAX_DEPTH} levels") from None
     return document
 
 

@@ -7,7 +7,7 @@ import inspect
 import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final, TypeAlias, get_args
+from typing import Any, Final, TypeAlias, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 
@@ -16,6 +16,8 @@ from autorubric.support.objects import Json
 
 FilePath: TypeAlias = tuple[str | int, ...]
 """Keys and positions from the top of a file down, such as `("criteria", 2, "weight")`."""
+
+ModelT = TypeVar("ModelT", bound=BaseModel)
 
 MAX_DEPTH: Final = 250
 """Maximum nesting depth of lists and mappings in a file."""
@@ -68,6 +70,11 @@ class Faults:
         self._found: dict[Hashable, Fault] = {}
         self._more = 0
 
+    @classmethod
+    def by_line(cls, source: str, first: int | None = None) -> Faults:
+        """Return a collection for errors whose paths begin with a line; `first` is the line of others."""
+        return cls(source, lambda at: at[0] if at and isinstance(at[0], int) else first)
+
     def __len__(self) -> int:
         return len(self._found) + self._more
 
@@ -90,6 +97,21 @@ class Faults:
         else:
             self._found[key] = fault
 
+    def add_unknown_keys(self, given: Iterable[Any], allowed: Iterable[str], at: FilePath = ()) -> None:
+        """Add an error for each key that is not allowed."""
+        known = list(allowed)
+        for key in given:
+            if key not in known:
+                self.add((*at, key), f"unknown key {key!r}; {nearest_key(str(key), known)}")
+
+    def validate(self, model: type[ModelT], given: Json, at: FilePath = ()) -> ModelT | None:
+        """Return `given` as a model; if it is invalid, add every error and return None."""
+        try:
+            return model.model_validate(given)
+        except ValidationError as error:
+            self.add_validation(error, model, given, at)
+            return None
+
     def add_validation(
         self, error: ValidationError, model: type[BaseModel], given: Json, at: FilePath = ()
     ) -> None:
@@ -101,6 +123,11 @@ class Faults:
         """Raise the errors that were found, if any."""
         if self._found:
             raise kind(self.source, self.found)
+
+
+def fields_text(error: ValidationError, whole: str) -> str:
+    """Format pydantic's errors as one line, with `whole` as the place of an error without a field."""
+    return "; ".join(f"{'.'.join(map(str, one['loc'])) or whole}: {one['msg']}" for one in error.errors())
 
 
 def nearest_key(key: str, allowed: Iterable[str]) -> str:
@@ -132,7 +159,8 @@ def _validation_messages(
             found.append((whole, (path, f"unknown key {key!r}; {hint}")))
         else:
             context = fault.get("ctx", {})
-            message = _EXPECTED.get(fault["type"] + context.get("class", ""), "").format(**context)
+            kind = fault["type"] + context.get("class", "") + context.get("pattern", "")
+            message = _EXPECTED.get(kind, "").format(**context)
             if fault["type"] == "model_type":
                 message += f" with the keys {', '.join(_keys_at(model, path))}"
             message = message and f"expected {message}"
@@ -204,6 +232,7 @@ _EXPECTED: Final[Mapping[str, str]] = {
     **dict.fromkeys(("model_type", "dict_type"), "a mapping"),
     **dict.fromkeys(("literal_error", "enum"), "{expected}"),
     "string_type": "a string",
+    r"string_pattern_mismatch\S": "a string that is not blank",
     "path_type": "a path",
     "none_required": "null",
 }

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
-from autorubric.errors import ArgumentError, Fault, FileError
+from autorubric.errors import ArgumentError, FileError
 
 _BEGINS, _ENDS = ".autorubric-", ".tmp"
 
@@ -49,8 +49,7 @@ def write_parts_atomic(path: str | Path, parts: Iterable[bytes]) -> None:
         _replace(target, temporary, parts)
     except OSError as error:
         reason = "folder not found" if not target.parent.is_dir() else error.strerror or str(error)
-        fault = Fault(path="", message=f"the file cannot be written: {reason}")
-        raise FileError(str(path), [fault]) from None
+        raise FileError.whole(path, f"the file cannot be written: {reason}") from None
     finally:
         temporary.unlink(missing_ok=True)
 
