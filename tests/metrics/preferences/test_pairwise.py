@@ -173,9 +173,9 @@ def test_missing_scores_drop_the_item() -> None:
     ("options", "told"),
     [
         ({"ties": "drop"}, "ties must be one of"),
-        ({"epsilon": -0.1}, "non-negative"),
-        ({"epsilon": math.nan}, "non-negative"),
-        ({"epsilon": math.inf}, "non-negative"),
+        ({"epsilon": -0.1}, "of at least 0"),
+        ({"epsilon": math.nan}, "of at least 0"),
+        ({"epsilon": math.inf}, "of at least 0"),
         ({"groups": ["p"]}, "groups has 1 ids for 4 items"),
         ({"groups": ["p", "p", None, "q"]}, "missing id"),
         ({"groups": ["p", "p", "q", "q"], "cluster": [0, 1, 1, 1]}, "cluster must not split a group"),

@@ -33,6 +33,7 @@ from autorubric.metrics.core.resampling import (
     Ends,
     IntervalOptions,
     Units,
+    check_choice,
     replicates,
 )
 from autorubric.metrics.core.result import ResultBase, format_estimate
@@ -216,8 +217,7 @@ def adjust_pvalues(p: Iterable[float | None], method: Adjustment = "holm") -> li
             under dependency, Annals of Statistics 29(4), 1165-1188.
         [4] O. J. Dunn (1961), Multiple comparisons among means, JASA 56(293), 52-64.
     """
-    if method not in get_args(Adjustment):
-        raise ArgumentError(f"method must be one of {list(get_args(Adjustment))}; got {method!r}")
+    check_choice("method", method, Adjustment)
     given = numeric_column(p, "p")
     there = ~np.isnan(given)
     values = given[there]
@@ -389,8 +389,7 @@ def _check_stat(
     options: IntervalOptions,
 ) -> AnyStat:
     """Return the requested metric, or the one that the method tests."""
-    if method not in get_args(ComparisonMethod):
-        raise ArgumentError(f"method must be one of {list(get_args(ComparisonMethod))}; got {method!r}")
+    check_choice("method", method, ComparisonMethod)
     only = _STATS_OF.get(method)
     chosen: AnyStat = stat if stat is not None else only or "kappa"
     if not callable(chosen) and chosen not in get_args(ComparisonStat):

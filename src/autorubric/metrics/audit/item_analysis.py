@@ -37,7 +37,7 @@ from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.intervals import mean_ends, wilson
 from autorubric.metrics.core.item_scores import PANEL, TRUTH, Rater
 from autorubric.metrics.core.label_table import table_of
-from autorubric.metrics.core.resampling import Resampling, Units
+from autorubric.metrics.core.resampling import Resampling, Units, check_number
 from autorubric.metrics.core.result import (
     FIGURE_COLUMNS,
     ResultBase,
@@ -339,10 +339,9 @@ def item_analysis(
     Raises:
         ArgumentError: If the rater is unknown, or an option is out of range.
     """
-    if not 0.0 < redundant_from <= 1.0:
-        raise ArgumentError(f"redundant_from must be greater than 0 and at most 1; got {redundant_from!r}")
-    if spread < 0 or n_draws < 1:
-        raise ArgumentError(f"spread must be at least 0 and n_draws at least 1; got {spread!r}, {n_draws!r}")
+    check_number("redundant_from", redundant_from, "(0, 1]")
+    check_number("spread", spread, "[0, inf)")
+    check_number("n_draws", n_draws, "[1, inf)", whole=True)
     resampling, table = Resampling(rng=rng).fixed(), table_of(result, dataset)
     order = order_by_id(table.item_ids)
     weights = weights_of(result, dataset, table)

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from autorubric.errors import ArgumentError
 from autorubric.metrics.audit.labelled_votes import LabelledVotes, read_labelled_votes
 from autorubric.metrics.audit.panel_estimates import (
     CORRECTNESS,
@@ -25,7 +24,7 @@ from autorubric.metrics.audit.panel_estimates import (
 )
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.label_table import table_of
-from autorubric.metrics.core.resampling import Resampling
+from autorubric.metrics.core.resampling import Resampling, check_number
 from autorubric.metrics.core.result import ResultBase, figure_table, format_estimate, titled_figures
 from autorubric.support.blocks import Block, Cell, ScalarBlock, TableBlock, TextBlock
 
@@ -207,8 +206,7 @@ def panel_audit(
     Raises:
         ArgumentError: If `epsilon` is negative, or the table cannot be read.
     """
-    if not 0.0 <= epsilon < float("inf"):
-        raise ArgumentError(f"epsilon must be a number of at least 0, such as 0.02; got {epsilon!r}")
+    check_number("epsilon", epsilon, "[0, inf)", hint="such as 0.02")
     options = Resampling(confidence_level=confidence_level, n_resamples=n_resamples, rng=rng)
     resampling, votes = options.fixed(), read_labelled_votes(table_of(result, dataset))
     usable = votes.labelled & votes.answered.any(axis=1)

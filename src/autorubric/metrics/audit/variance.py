@@ -9,7 +9,6 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from autorubric.errors import ArgumentError
 from autorubric.metrics.audit.facets import (
     RESIDUAL,
     Effect,
@@ -24,7 +23,7 @@ from autorubric.metrics.audit.labelled_votes import order_by_id
 from autorubric.metrics.audit.rubric_weights import weights_of
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.label_table import table_of
-from autorubric.metrics.core.resampling import Resampling
+from autorubric.metrics.core.resampling import Resampling, check_number
 from autorubric.metrics.core.result import (
     FIGURE_COLUMNS,
     ResultBase,
@@ -207,8 +206,7 @@ def variance_components(
     Raises:
         ArgumentError: If `target` is out of range, or the table cannot be read.
     """
-    if not 0.0 < target < 1.0:
-        raise ArgumentError(f"target must be a reliability between 0 and 1, such as 0.8; got {target!r}")
+    check_number("target", target, "(0, 1)", hint="a reliability such as 0.8")
     options = Resampling(confidence_level=confidence_level, n_resamples=n_resamples, rng=rng)
     resampling, table = options.fixed(), table_of(result, dataset)
     weights = weights_of(result, dataset, table).by_item[order_by_id(table.item_ids)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any, Literal, TypeAlias, Unpack, get_args
+from typing import Any, Literal, TypeAlias, Unpack
 
 import numpy as np
 from scipy.special import betaincinv, ndtr, ndtri, stdtrit
@@ -19,6 +19,7 @@ from autorubric.metrics.core.resampling import (
     IntervalArguments,
     IntervalOptions,
     Units,
+    check_choice,
     interval_of,
     replicates,
 )
@@ -118,8 +119,7 @@ def wilson(
         [3] C. J. Clopper, E. S. Pearson (1934), The use of confidence or fiducial limits illustrated in the
             case of the binomial, Biometrika 26(4), 404-413.
     """
-    if method not in get_args(ShareMethod):
-        raise ArgumentError(f"method must be one of {list(get_args(ShareMethod))}; got {method!r}")
+    check_choice("method", method, ShareMethod)
     if not 0 <= successes <= n:
         raise ArgumentError(f"successes must be between 0 and n; got successes={successes!r}, n={n!r}")
     options = IntervalOptions(**interval)

@@ -6,7 +6,7 @@ import statistics
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias, get_args
+from typing import Any, TypeAlias
 
 from autorubric.criteria.values import Answer, Level
 from autorubric.datasets.item import TruthRule, truth_answer, truth_number
@@ -34,6 +34,7 @@ from autorubric.metrics.core.label_rows import (
     label_rows,
 )
 from autorubric.metrics.core.read_votes import read_votes
+from autorubric.metrics.core.resampling import check_choice
 from autorubric.metrics.core.scales import Scale
 from autorubric.metrics.core.votes_table import DECIDED, TableRows, VotesTable
 
@@ -63,8 +64,7 @@ def table_of(
     """
     if isinstance(result, VotesTable):
         return result
-    if truth is not None and truth not in get_args(TruthRule):
-        raise ArgumentError(f"truth must be one of {list(get_args(TruthRule))}; got {truth!r}")
+    check_choice("truth", truth, TruthRule, or_none=True)
     if isinstance(result, SupportsGradedRun):
         if scales is not None:
             raise ArgumentError("the criteria of a run define the scales; omit scales")

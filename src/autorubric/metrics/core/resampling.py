@@ -3,6 +3,7 @@ takes a single matrix product."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
@@ -157,6 +158,38 @@ def jackknife(units: Units, compute: Compute) -> Array:
     return np.concatenate(values)
 
 
+def check_choice(name: str, given: object, choices: Any, *, or_none: bool = False) -> None:
+    """Raise an error if an argument is not one of the values of a `Literal` type."""
+    allowed = get_args(choices)
+    if given not in allowed and not (or_none and given is None):
+        options = f"{list(allowed)}{' or None' if or_none else ''}"
+        raise ArgumentError(f"{name} must be one of {options}; got {given!r}")
+
+
+def check_number(
+    name: str, given: object, within: str = "(-inf, inf)", *, whole: bool = False, hint: str = ""
+) -> float:
+    """Return a finite number as a float; raise an error if it is outside an interval such as `[0, 1)`."""
+    low, high = (float(end) for end in within[1:-1].split(","))
+    if isinstance(given, Real) and not isinstance(given, bool) and math.isfinite(given):
+        number = float(given)
+        above = number >= low if within[0] == "[" else number > low
+        below = number <= high if within[-1] == "]" else number < high
+        if above and below and (number.is_integer() or not whole):
+            return number
+    at_least = f"{'of at least' if within[0] == '[' else 'above'} {low:g}"
+    limits = {
+        "[]": f" from {low:g} to {high:g}",
+        "()": f" between {low:g} and {high:g}",
+        "(]": f" {at_least} and at most {high:g}",
+        "[)": f" {at_least} and below {high:g}",
+    }[within[0] + within[-1]]
+    if high == math.inf:
+        limits = "" if low == -math.inf else f" {at_least}"
+    kind = "an integer" if whole else "a finite number"
+    raise ArgumentError(f"{name} must be {kind}{limits}{hint and ', '}{hint}; got {given!r}")
+
+
 CiMethod: TypeAlias = Literal["auto", "analytic", "percentile", "bca", "smoothed"]
 
 
@@ -205,8 +238,7 @@ class Resampling:
     rng: int | np.random.Generator = 0
 
     def __post_init__(self) -> None:
-        if not isinstance(self.confidence_level, Real) or not 0.0 < self.confidence_level < 1.0:
-            raise ArgumentError(f"confidence_level must be between 0 and 1; got {self.confidence_level!r}")
+        check_number("confidence_level", self.confidence_level, "(0, 1)")
         if not isinstance(self.n_resamples, Integral) or self.n_resamples < 1:
             raise ArgumentError(f"n_resamples must be a positive integer; got {self.n_resamples!r}")
         is_seed = isinstance(self.rng, int | np.integer) and not isinstance(self.rng, bool) and self.rng >= 0
@@ -240,8 +272,7 @@ class IntervalOptions(Resampling):
     def __post_init__(self) -> None:
         # super() does not work here, because `slots=True` replaces the class with a new one.
         Resampling.__post_init__(self)
-        if self.ci is not None and self.ci not in get_args(CiMethod):
-            raise ArgumentError(f"ci must be one of {list(get_args(CiMethod))} or None; got {self.ci!r}")
+        check_choice("ci", self.ci, CiMethod, or_none=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, TypeAlias, Unpack, get_args
+from typing import Any, ClassVar, Literal, TypeAlias, Unpack
 
 import numpy as np
 from scipy.special import stdtr
@@ -17,10 +17,10 @@ from autorubric.metrics.core.estimation import Figure, estimate
 from autorubric.metrics.core.intervals import mean_ends
 from autorubric.metrics.core.label_rows import ABSTENTION, NO_ANSWER
 from autorubric.metrics.core.rater_tables import no_analytic, row_units
-from autorubric.metrics.core.resampling import IntervalArguments, IntervalOptions
+from autorubric.metrics.core.resampling import IntervalArguments, IntervalOptions, check_choice, check_number
 from autorubric.metrics.core.result import ResultBase, describe_estimate, format_interval
 from autorubric.metrics.core.scales import Array, Codes
-from autorubric.metrics.correction.arguments import answer_or_none, finite_number, labels_of, read_annotators
+from autorubric.metrics.correction.arguments import answer_or_none, labels_of, read_annotators
 from autorubric.metrics.correction.strata import share_estimate
 from autorubric.support.blocks import Block, Cell, TableBlock, p_cell
 
@@ -163,16 +163,13 @@ def alt_test(
         [2] Y. Benjamini, D. Yekutieli (2001), The control of the false discovery rate in multiple testing
             under dependency, Annals of Statistics 29(4), 1165-1188.
     """
-    if score not in get_args(AltScore):
-        raise ArgumentError(f"score must be one of {list(get_args(AltScore))}; got {score!r}")
-    if abstain not in get_args(AltAbstain):
-        raise ArgumentError(f"abstain must be one of {list(get_args(AltAbstain))}; got {abstain!r}")
+    check_choice("score", score, AltScore)
+    check_choice("abstain", abstain, AltAbstain)
     if abstain == "as_category" and score == "rmse":
         raise ArgumentError(
             "abstain='as_category' cannot be combined with score='rmse': numbers have no categories"
         )
-    if not 0 <= finite_number(epsilon, "epsilon", "from 0 to 1") <= 1:
-        raise ArgumentError(f"epsilon must be between 0 and 1; got {epsilon!r}")
+    check_number("epsilon", epsilon, "[0, 1]")
     options = IntervalOptions(**interval)
     people = read_annotators(humans)
     judged = list(labels_of(judge, "judge"))
@@ -186,7 +183,9 @@ def alt_test(
     cluster = cluster_codes(options.cluster, people.n_items)
     wins = [_compare_with_others(table, j, score) for j in range(1, len(table))]
     named = zip(people.names, wins, strict=True)
-    tests = _adjust_tests([_test_annotator(name, one, cluster, epsilon) for name, one in named])
+    tests = _adjust_tests(
+        [_test_annotator(*one, cluster, epsilon, options.confidence_level) for one in named]
+    )
     tested = [j for j, one in enumerate(tests) if one.p_value is not None]
     method = f"winning rate (alt-test, epsilon {epsilon:g})"
     rate = Estimate.undefined("too_few_units", method=method)
@@ -244,7 +243,9 @@ def _compare_with_others(table: Array, j: int, score: AltScore) -> _PairedWins:
     return _PairedWins(np.where(there, judge, 0.0), np.where(there, human, 0.0), there)
 
 
-def _test_annotator(name: str, wins: _PairedWins, cluster: Codes | None, epsilon: float) -> AnnotatorTest:
+def _test_annotator(
+    name: str, wins: _PairedWins, cluster: Codes | None, epsilon: float, level: float
+) -> AnnotatorTest:
     n = int(np.count_nonzero(wins.there))
     judge, human = wins.judge[wins.there], wins.human[wins.there]
     members = None if cluster is None else cluster[wins.there]
@@ -253,8 +254,8 @@ def _test_annotator(name: str, wins: _PairedWins, cluster: Codes | None, epsilon
     return AnnotatorTest(
         name=name,
         n=n,
-        advantage=share_estimate("advantage of the judge", judge, members, 0.95),
-        human_advantage=share_estimate("advantage of the annotator", human, members, 0.95),
+        advantage=share_estimate("advantage of the judge", judge, members, level),
+        human_advantage=share_estimate("advantage of the annotator", human, members, level),
         p_value=p_value,
         adjusted_p=None,
         wins=None,

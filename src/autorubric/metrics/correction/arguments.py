@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from numbers import Real
-from typing import Any, Literal, NamedTuple, TypeAlias, TypedDict, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, TypedDict
 
 import numpy as np
 
 from autorubric.errors import ArgumentError
 from autorubric.metrics.core.contingency import read_rows
 from autorubric.metrics.core.label_rows import NO_ANSWER
-from autorubric.metrics.core.resampling import Resampling
+from autorubric.metrics.core.resampling import Resampling, check_choice, check_number
 from autorubric.metrics.core.scales import Binary, Codes, as_sequence
 from autorubric.support.frames import is_frame
 
@@ -54,19 +52,16 @@ class CorrectionOptions(Resampling):
     lam: float | None = None
 
     def __post_init__(self) -> None:
-        if self.ci is not None and self.ci not in get_args(CorrectionCi):
-            raise ArgumentError(f"ci must be one of {list(get_args(CorrectionCi))} or None; got {self.ci!r}")
-        if self.lam is not None and not 0 <= finite_number(self.lam, "lam", "from 0 to 1 (or None)") <= 1:
-            raise ArgumentError(f"lam must be from 0 to 1, or None to tune it; got {self.lam!r}")
+        check_choice("ci", self.ci, CorrectionCi, or_none=True)
+        if self.lam is not None:
+            check_number("lam", self.lam, "[0, 1]", hint="or None to tune it")
         Resampling.__post_init__(self)  # super() does not work with slots=True
 
 
 def check_method(method: str, sampled: str, options: CorrectionOptions) -> None:
     """Check the method and the kind of sampling, and that they can be combined."""
-    if method not in get_args(CorrectionMethod):
-        raise ArgumentError(f"method must be one of {list(get_args(CorrectionMethod))}; got {method!r}")
-    if sampled not in get_args(Sampled):
-        raise ArgumentError(f"sampled must be one of {list(get_args(Sampled))}; got {sampled!r}")
+    check_choice("method", method, CorrectionMethod)
+    check_choice("sampled", sampled, Sampled)
     if method == "ppi++" and sampled == "chosen":
         raise ArgumentError(
             "method='ppi++' cannot be combined with sampled='chosen': ppi++ treats the labelled items as a "
@@ -78,13 +73,6 @@ def check_method(method: str, sampled: str, options: CorrectionOptions) -> None:
         raise ArgumentError(f"lam applies only to method='ppi++'; got lam={options.lam!r}")
     if method == "rogan-gladen" and options.ci == "bootstrap-t":
         raise ArgumentError("ci='bootstrap-t' requires method='ppi++'; use 'analytic' or 'percentile'")
-
-
-def finite_number(given: object, what: str, meaning: str) -> float:
-    """Return the argument as a float."""
-    if isinstance(given, bool | np.bool_) or not isinstance(given, Real) or not math.isfinite(given):
-        raise ArgumentError(f"{what} must be a finite number, {meaning}; got {given!r}")
-    return float(given)
 
 
 def labels_of(given: Iterable[Any], what: str) -> Any:

@@ -10,10 +10,15 @@ import numpy as np
 from autorubric.errors import ArgumentError
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.item_scores import LabelledDataset, SupportsGradedRun
-from autorubric.metrics.core.resampling import MOST_UNDEFINED_CORRECTED, Ends, Resampling, interval_of
+from autorubric.metrics.core.resampling import (
+    MOST_UNDEFINED_CORRECTED,
+    Ends,
+    Resampling,
+    check_number,
+    interval_of,
+)
 from autorubric.metrics.core.result import ResultBase, format_interval
 from autorubric.metrics.core.scales import Array
-from autorubric.metrics.correction.arguments import finite_number
 from autorubric.metrics.correction.judge_error import LabelledScores, labelled_scores
 from autorubric.metrics.correction.vote_resampling import (
     ScoringRules,
@@ -213,7 +218,7 @@ def decision(
         ArgumentError: If `report` is not a report on one item, its score does not follow from its votes under
             these policies, an argument is invalid, or the `judge_error` run has different criteria or judges.
     """
-    threshold = finite_number(threshold, "threshold", "the lowest score that passes")
+    threshold = check_number("threshold", threshold, hint="the lowest score that passes")
     checked = _Options(**options)
     resampling = Resampling(
         confidence_level=confidence_level, n_resamples=checked.n_resamples, rng=checked.rng

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Literal, TypeAlias, Unpack, get_args
+from typing import ClassVar, Literal, TypeAlias, Unpack
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.intervals import expanded_tail
 from autorubric.metrics.core.item_scores import LabelledDataset, SupportsGradedRun
 from autorubric.metrics.core.label_table import dataset_of
-from autorubric.metrics.core.resampling import MOST_UNDEFINED_CORRECTED, interval_of
+from autorubric.metrics.core.resampling import MOST_UNDEFINED_CORRECTED, check_choice, interval_of
 from autorubric.metrics.core.result import (
     ResultBase,
     describe_estimate,
@@ -216,8 +216,7 @@ def corrected_score(
     """
     options = CorrectionOptions(**interval)
     check_method(method, sampled, options)
-    if on not in get_args(CorrectedOn):
-        raise ArgumentError(f"on must be one of {list(get_args(CorrectedOn))}; got {on!r}")
+    check_choice("on", on, CorrectedOn)
     if on == "items" and method != "ppi++":
         raise ArgumentError(f"on='items' requires method='ppi++'; got method={method!r}")
     if on == "criteria" and options.ci not in ("auto", "percentile", None):

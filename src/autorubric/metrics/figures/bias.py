@@ -5,16 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple, TypeAlias, Unpack, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, Unpack
 
 import numpy as np
 from scipy.special import ndtr, stdtr
 
-from autorubric.errors import ArgumentError
 from autorubric.metrics.core.contingency import NumberPairs, cluster_codes, number_pairs
 from autorubric.metrics.core.estimate import RELATIVE_ZERO, Reason, TestStatistic, is_rounding
 from autorubric.metrics.core.intervals import t_quantile
-from autorubric.metrics.core.resampling import IntervalArguments, IntervalOptions
+from autorubric.metrics.core.resampling import IntervalArguments, IntervalOptions, check_choice
 from autorubric.metrics.core.result import Record
 from autorubric.metrics.core.scales import Array, as_sequence
 
@@ -257,8 +256,7 @@ def bias(
     Raises:
         ArgumentError: If an option is invalid or the lengths differ.
     """
-    if alternative not in get_args(Alternative):
-        raise ArgumentError(f"alternative must be one of {list(get_args(Alternative))}; got {alternative!r}")
+    check_choice("alternative", alternative, Alternative)
     options = IntervalOptions(**interval)
     left = as_sequence(truth, "truth")
     pairs = number_pairs(left, pred, cluster_codes(options.cluster, len(left)))

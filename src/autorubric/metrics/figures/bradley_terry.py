@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias, get_args
+from typing import Any, TypeAlias
 
 from autorubric.errors import ArgumentError
 from autorubric.metrics.core.estimate import Estimate
 from autorubric.metrics.core.intervals import normal_quantile
+from autorubric.metrics.core.resampling import check_choice, check_number
 from autorubric.metrics.core.result import Record
 from autorubric.scoring.bradley_terry import Contest, TieModel, fit_strengths
 
@@ -74,10 +75,8 @@ def elo(comparisons: Iterable[Comparison], *, k: float = 32.0, initial: float = 
     References:
         [1] A. E. Elo (1978), The rating of chessplayers, past and present, Arco.
     """
-    if not 0 < k < math.inf:
-        raise ArgumentError(f"k must be a finite, positive number; got {k!r}")
-    if not math.isfinite(initial):
-        raise ArgumentError(f"initial must be a finite number; got {initial!r}")
+    check_number("k", k, "(0, inf)")
+    check_number("initial", initial)
     ratings: dict[str, float] = {}
     n = 0
     for comparison in comparisons:
@@ -177,7 +176,10 @@ def bradley_terry(
         [2] R. R. Davidson (1970), JASA 65(329), 317-328, equations (2.4) and (2.5).
         [3] L. R. Ford (1957), American Mathematical Monthly 64(8.2), 28-33.
     """
-    _check_options(ties, prior, confidence_level)
+    check_choice("ties", ties, TieModel)
+    if prior is not None:
+        check_number("prior", prior, "(0, inf)", hint="or None")
+    check_number("confidence_level", confidence_level, "(0, 1)")
     return _fit(*_contests(comparisons), ties, prior, confidence_level)
 
 
@@ -217,15 +219,6 @@ def _fit(
         method=method,
         confidence_level=confidence_level,
     )
-
-
-def _check_options(ties: TieModel, prior: float | None, confidence_level: float) -> None:
-    if ties not in get_args(TieModel):
-        raise ArgumentError(f"ties must be one of {list(get_args(TieModel))}; got {ties!r}")
-    if prior is not None and not 0 < prior < math.inf:
-        raise ArgumentError(f"prior must be a finite, positive number or None; got {prior!r}")
-    if not 0.0 < confidence_level < 1.0:
-        raise ArgumentError(f"confidence_level must be between 0 and 1; got {confidence_level!r}")
 
 
 def _contests(comparisons: Iterable[Comparison]) -> tuple[list[str], list[Contest]]:

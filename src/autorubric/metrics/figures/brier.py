@@ -12,7 +12,7 @@ import numpy as np
 from autorubric.errors import ArgumentError
 from autorubric.metrics.core.estimate import Estimate
 from autorubric.metrics.core.metric import CATEGORICAL, metric
-from autorubric.metrics.core.resampling import NO_ENDS, Ends, IntervalArguments, IntervalOptions
+from autorubric.metrics.core.resampling import NO_ENDS, Ends, IntervalArguments, IntervalOptions, check_number
 from autorubric.metrics.core.result import Record
 from autorubric.metrics.core.scales import Array, Scale
 from autorubric.metrics.figures.calibration import Binned, Strategy, describe_bins, into_bins
@@ -279,8 +279,8 @@ def log_loss(
     References:
         [1] I. J. Good (1952), Rational decisions, Journal of the Royal Statistical Society B 14(1), 107-114.
     """
-    if clip is not None and not 0.0 < clip < 0.5:
-        raise ArgumentError(f"clip must be between 0 and 0.5, or None; got {clip!r}")
+    if clip is not None:
+        check_number("clip", clip, "(0, 0.5)", hint="or None")
     options = IntervalOptions(**interval)
     given = read_forecasts(truth, prob, scale, options)
     chances = _of_what_happened(given)

@@ -5,15 +5,22 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, Unpack, get_args
+from typing import Any, Literal, TypeAlias, Unpack
 
 import numpy as np
 from scipy.special import erf
 
-from autorubric.errors import ArgumentError
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.metric import CATEGORICAL, metric
-from autorubric.metrics.core.resampling import NO_ENDS, Compute, Ends, IntervalArguments, IntervalOptions
+from autorubric.metrics.core.resampling import (
+    NO_ENDS,
+    Compute,
+    Ends,
+    IntervalArguments,
+    IntervalOptions,
+    check_choice,
+    check_number,
+)
 from autorubric.metrics.core.result import Record
 from autorubric.metrics.core.scales import Array, Codes, Scale
 from autorubric.metrics.figures.forecasts import (
@@ -58,10 +65,9 @@ class Binned:
 
 def into_bins(prob: Array, happened: Array, given: Forecasts, bins: int | None, strategy: Strategy) -> Binned:
     """Assign forecasts to bins; with `bins=None`, each distinct forecast has its own bin."""
-    if bins is not None and (isinstance(bins, bool) or bins != int(bins) or bins < 1):
-        raise ArgumentError(f"bins must be a positive integer; got {bins!r}")
-    if strategy not in get_args(Strategy):
-        raise ArgumentError(f"strategy must be one of {list(get_args(Strategy))}; got {strategy!r}")
+    if bins is not None:
+        check_number("bins", bins, "[1, inf)", whole=True)
+    check_choice("strategy", strategy, Strategy)
     edges, where = _edges(prob, bins, strategy)
     order = np.argsort(where, kind="stable")
     used, starts, place = np.unique(where[order], return_index=True, return_inverse=True)

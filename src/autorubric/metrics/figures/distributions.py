@@ -14,7 +14,13 @@ from autorubric.errors import ArgumentError
 from autorubric.metrics.core.contingency import cluster_codes, encode, numeric_column
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.metric import ALL_LEVELS, ORDERED, metric
-from autorubric.metrics.core.resampling import IntervalArguments, IntervalOptions, draw_weights, interval_of
+from autorubric.metrics.core.resampling import (
+    IntervalArguments,
+    IntervalOptions,
+    check_number,
+    draw_weights,
+    interval_of,
+)
 from autorubric.metrics.core.scales import MISSING, Array, Codes, Interval, Scale, as_sequence
 
 _CHUNK_CELLS = 4_000_000
@@ -177,11 +183,9 @@ def _estimate(name: str, samples: _Samples, distance: Distance, options: Interva
     if min(sizes) < 2 or (tables is not None and len(tables[0]) < 2):
         return Estimate(value, n=n, method=text, reason="too_few_units", n_missing=n_missing)
     drawn = _resample(counts, tables, distance, options)
-    low, high, _ = interval_of(drawn, options)[0]
-    if low is None:
-        return Estimate(value, n=n, method=text, reason="degenerate_resamples", n_missing=n_missing)
-    se = float(drawn[~np.isnan(drawn)].std())
-    return Estimate(value, low, high, se, n, text, None, n_missing)
+    ends = interval_of(drawn, options)[0]
+    reason: Reason | None = "degenerate_resamples" if ends.low is None else None
+    return Estimate(value, *ends, n, text, reason, n_missing)
 
 
 def _by_cluster(samples: _Samples, options: IntervalOptions) -> tuple[Array, Array]:
@@ -385,8 +389,7 @@ def score_distribution(
         bins: Number of histogram bins.
         scale: Scale whose bounds define the histogram range; None uses the range of the scores.
     """
-    if bins < 1:
-        raise ArgumentError(f"bins must be a positive integer; got {bins!r}")
+    check_number("bins", bins, "[1, inf)", whole=True)
     column = numeric_column(scores, "scores")
     there = column[~np.isnan(column)]
     n_missing = len(column) - len(there)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple, TypeAlias, Unpack, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, Unpack
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -34,7 +34,14 @@ from autorubric.metrics.core.rater_tables import (
     with_prior_rows,
     with_prior_weights,
 )
-from autorubric.metrics.core.resampling import CodedArguments, CodedOptions, Compute, IntervalOptions, Units
+from autorubric.metrics.core.resampling import (
+    CodedArguments,
+    CodedOptions,
+    Compute,
+    IntervalOptions,
+    Units,
+    check_choice,
+)
 from autorubric.metrics.core.scales import Array, Codes, Interval, Nominal, Scale
 from autorubric.metrics.figures.many_raters import SmoothingPrior, code_ratings, is_smoothed, prior_ratings
 
@@ -153,8 +160,7 @@ def krippendorff_alpha(
         ArgumentError: If the labels lack the order or distances that the level requires, or are negative at
             the ratio level.
     """
-    if level not in get_args(AlphaLevel):
-        raise ArgumentError(f"level must be one of {', '.join(get_args(AlphaLevel))}; got {level!r}")
+    check_choice("level", level, AlphaLevel)
     options = CodedOptions(**interval)
     name = f"Krippendorff's alpha, {level}"
     table = _read(ratings, level, scale, options)

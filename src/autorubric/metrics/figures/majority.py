@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,7 @@ from scipy import sparse
 
 from autorubric.errors import ArgumentError
 from autorubric.metrics.core.contingency import numeric_column, read_rows
+from autorubric.metrics.core.resampling import check_choice
 from autorubric.metrics.core.scales import MISSING, Array, Binary, CategoricalScale, Codes, Nominal, Scale
 from autorubric.metrics.figures.many_raters import code_ratings
 
@@ -166,8 +167,7 @@ def majority_vote(
         ArgumentError: If rows differ in length, a label is not on the scale, the number of weights differs
             from the number of raters, or the policy is unknown or needs an order that the labels do not have.
     """
-    if ties is not None and ties not in get_args(TiePolicy):
-        raise ArgumentError(f"ties must be None or one of {list(get_args(TiePolicy))}; got {ties!r}")
+    check_choice("ties", ties, TiePolicy, or_none=True)
     votes = read_votes(ratings, scale, labels)
     if ties in ("lowest", "highest") and isinstance(votes.scale, Nominal):
         raise ArgumentError(f"ties={ties!r} needs an order, but {votes.scale} has none; pass Ordinal(labels)")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Unpack, get_args
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -26,6 +26,8 @@ from autorubric.metrics.core.resampling import (
     IntervalArguments,
     IntervalOptions,
     Units,
+    check_choice,
+    check_number,
 )
 from autorubric.metrics.core.scales import Array, Codes, Scale
 from autorubric.metrics.figures.pair_counts import PairCounts, ScoredItems, Ties, count_pairs, scored_items
@@ -171,10 +173,8 @@ def pairwise_accuracy(
         [2] T. Kocmi et al. (2021), To ship or not to ship: an extensive evaluation of automatic metrics for
             machine translation, WMT, 478-494.
     """
-    if ties not in get_args(Ties):
-        raise ArgumentError(f"ties must be one of {list(get_args(Ties))}; got {ties!r}")
-    if isinstance(epsilon, bool) or not 0 <= epsilon < math.inf:
-        raise ArgumentError(f"epsilon must be a finite, non-negative number; got {epsilon!r}")
+    check_choice("ties", ties, Ties)
+    check_number("epsilon", epsilon, "[0, inf)")
     options = IntervalOptions(**interval)
     items = scored_items(gold, pred, groups, options.cluster)
     counts = count_pairs(items.gold, items.pred, items.groups, ties=ties, epsilon=epsilon)
@@ -256,8 +256,7 @@ def soft_pairwise_accuracy(
         [1] B. Thompson, N. Mathur, D. Deutsch, H. Khayrallah (2024), Improving statistical significance in
             human evaluation of automatic metrics via soft pairwise accuracy, WMT, 1222-1234.
     """
-    if isinstance(n_permutations, bool) or n_permutations < _LEAST:
-        raise ArgumentError(f"n_permutations must be at least {_LEAST}; got {n_permutations!r}")
+    check_number("n_permutations", n_permutations, f"[{_LEAST}, inf)", whole=True)
     options = IntervalOptions(**interval)
     if options.ci not in ("auto", None):
         raise ArgumentError(f"soft pairwise accuracy has no interval; pass ci=None; got {options.ci!r}")

@@ -10,7 +10,7 @@ import numpy as np
 
 from autorubric.errors import ArgumentError
 from autorubric.metrics.core.estimate import Estimate
-from autorubric.metrics.core.resampling import IntervalArguments, IntervalOptions
+from autorubric.metrics.core.resampling import IntervalArguments, IntervalOptions, check_number
 from autorubric.metrics.core.scales import Array, Codes
 from autorubric.metrics.figures.pair_counts import (
     ItemPairs,
@@ -134,8 +134,7 @@ def _check_arguments(ties: str, epsilon: float | None, folds: int) -> None:
             f"epsilon must be None, because tie calibration chooses the threshold; got {epsilon!r}. Use "
             "pairwise_accuracy(epsilon=…) instead"
         )
-    if isinstance(folds, bool) or folds < 2:
-        raise ArgumentError(f"folds must be an integer of at least 2; got {folds!r}")
+    check_number("folds", folds, "[2, inf)", whole=True)
 
 
 def _part(items: ScoredItems, which: Codes, epsilon: float) -> PairPart:
