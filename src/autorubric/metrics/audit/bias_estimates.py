@@ -24,18 +24,18 @@ from autorubric.metrics.audit.item_resampling import (
     mean_estimate,
     t_estimate,
 )
-from autorubric.metrics.audit.labelled_votes import (
-    criterion_of_cells,
-    distinct_names,
-    order_by_id,
-    single_vote_rows,
-)
 from autorubric.metrics.core.estimate import Estimate, Reason, TestStatistic
 from autorubric.metrics.core.rater_tables import weighted_units
 from autorubric.metrics.core.read_votes import Modes, cells_of
 from autorubric.metrics.core.resampling import Compute, Resampling
 from autorubric.metrics.core.scales import Array, Codes
-from autorubric.metrics.core.votes_table import ANSWERED, VotesTable
+from autorubric.metrics.core.votes_table import (
+    ANSWERED,
+    VotesTable,
+    distinct_names,
+    order_by_id,
+    single_vote_rows,
+)
 from autorubric.metrics.figures.correlation import correlation_p_value, correlation_test
 from autorubric.metrics.figures.ranks import Ranked, spearman_of
 
@@ -88,7 +88,7 @@ class JudgedValues:
 def read_values(table: VotesTable, weights: Array) -> JudgedValues:
     """Return the values in a votes table, reversed where `weights`, `(n_items, n_criteria)`, are negative."""
     cells = cells_of(table, Modes())
-    criterion = criterion_of_cells(cells)
+    criterion = cells.criterion
     penalty = weights[cells.item, criterion] < 0
     columns = [cells.raters["judge", judge].value for judge in table.judges]
     value = np.column_stack(columns) if columns else np.zeros((len(cells.item), 0))

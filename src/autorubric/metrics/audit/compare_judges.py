@@ -34,6 +34,7 @@ from autorubric.metrics.core.resampling import (
     IntervalOptions,
     Units,
     check_choice,
+    chunks,
     replicates,
 )
 from autorubric.metrics.core.result import ResultBase, format_estimate
@@ -44,7 +45,6 @@ PERMUTATIONS = 10_000
 """Minimum number of random swaps if there are too many to enumerate."""
 
 _OUTCOMES = 1 << 14
-_CHUNK_CELLS = 4_000_000
 _TIE = 1e-9
 
 
@@ -90,10 +90,9 @@ def permutation_test(metric: PairedMetric, observed: float, n: int, rng: np.rand
         swaps, weight = _enumerate_swaps(counts, outcomes)
         far = _is_extreme(metric.swapped_difference(swaps), observed, _scale(metric))
         return PValue(min(1.0, float(weight[far].sum())), f"exact permutation test, {outcomes} outcomes")
-    step = max(1, _CHUNK_CELLS // max(len(counts), 1))
     extreme, scale = 0, _scale(metric)
-    for start in range(0, n, step):
-        swaps = _draw_swaps(counts, min(step, n - start), rng)
+    for rows in chunks(n, len(counts)):
+        swaps = _draw_swaps(counts, rows, rng)
         extreme += int(np.count_nonzero(_is_extreme(metric.swapped_difference(swaps), observed, scale)))
     return PValue((1 + extreme) / (n + 1), f"permutation test, {n} random swaps")
 

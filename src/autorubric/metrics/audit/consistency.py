@@ -21,7 +21,6 @@ from autorubric.metrics.audit.item_resampling import (
     ratio,
     widen_at_bound,
 )
-from autorubric.metrics.audit.labelled_votes import distinct_names, rank_by_id, single_vote_rows
 from autorubric.metrics.core.contingency import cluster_codes, read_rows
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.item_scores import SupportsGradedRun
@@ -37,7 +36,7 @@ from autorubric.metrics.core.result import (
     titles_of,
 )
 from autorubric.metrics.core.scales import Array, Codes, Interval, Ordinal, Scale, is_missing
-from autorubric.metrics.core.votes_table import VotesTable
+from autorubric.metrics.core.votes_table import VotesTable, distinct_names, rank_by_id, single_vote_rows
 from autorubric.metrics.figures.krippendorff import AlphaLevel, alpha_parts
 from autorubric.metrics.figures.many_raters import code_ratings
 from autorubric.support.blocks import Block, Cell, TableBlock, TextBlock

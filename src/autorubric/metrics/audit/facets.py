@@ -11,10 +11,9 @@ from typing import TypeAlias
 import numpy as np
 
 from autorubric.metrics.audit.item_resampling import ratio, units_of
-from autorubric.metrics.audit.labelled_votes import distinct_names, rank_by_id, single_vote_rows
 from autorubric.metrics.core.resampling import Units
 from autorubric.metrics.core.scales import Array, Codes
-from autorubric.metrics.core.votes_table import VotesTable
+from autorubric.metrics.core.votes_table import VotesTable, distinct_names, rank_by_id, single_vote_rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

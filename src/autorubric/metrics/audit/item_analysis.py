@@ -25,7 +25,6 @@ from autorubric.metrics.audit.item_resampling import (
     mean_of_defined,
     ratio,
 )
-from autorubric.metrics.audit.labelled_votes import distinct_names, order_by_id
 from autorubric.metrics.audit.rubric_weights import (
     RubricWeights,
     WeightSensitivity,
@@ -48,7 +47,7 @@ from autorubric.metrics.core.result import (
     titled_figures,
 )
 from autorubric.metrics.core.scales import Array
-from autorubric.metrics.core.votes_table import VotesTable
+from autorubric.metrics.core.votes_table import VotesTable, distinct_names, order_by_id
 from autorubric.metrics.figures.correlation import pearson
 from autorubric.metrics.figures.icc import cronbach_alpha
 from autorubric.support.blocks import Block, Cell, TableBlock

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from autorubric.metrics.audit.labelled_votes import LabelledVotes, read_labelled_votes
 from autorubric.metrics.audit.panel_estimates import (
     CORRECTNESS,
     AggregatorComparison,
     ErrorCorrelation,
+    LabelledVotes,
     PanelChoice,
     choose_single,
     choose_smallest,
@@ -20,6 +20,7 @@ from autorubric.metrics.audit.panel_estimates import (
     error_correlations,
     estimate_credits,
     panel_credit,
+    read_labelled_votes,
     split_items,
 )
 from autorubric.metrics.core.estimate import Estimate, Reason

@@ -19,7 +19,6 @@ from autorubric.metrics.audit.facets import (
     vote_layouts,
 )
 from autorubric.metrics.audit.item_resampling import estimate_over_units, ratio
-from autorubric.metrics.audit.labelled_votes import order_by_id
 from autorubric.metrics.audit.rubric_weights import weights_of
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.label_table import table_of
@@ -34,6 +33,7 @@ from autorubric.metrics.core.result import (
     titled_figures,
 )
 from autorubric.metrics.core.scales import Array
+from autorubric.metrics.core.votes_table import order_by_id
 from autorubric.support.blocks import Block, Cell, TableBlock
 
 

@@ -227,6 +227,11 @@ class Cells:
     # `(n_cells,)`
     tied: Array
 
+    @property
+    def criterion(self) -> Codes:
+        """Position of each cell's criterion, shape `(n_cells,)`."""
+        return np.repeat(np.arange(len(self.criteria)), [span.stop - span.start for span in self.spans])
+
     def size(self, place: int, modes: Modes) -> int:
         """Return the number of codes at `place`: categories (plus one if abstentions count), or outcomes."""
         if self.criteria[place].level == "ranking":

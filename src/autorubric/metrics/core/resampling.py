@@ -74,7 +74,7 @@ def replicates(
             from `Units.prior`. With clusters, it has as many observations as the average cluster.
     """
     values = []
-    for rows in _chunks(n_resamples, max(len(units.counts), _width(units))):
+    for rows in chunks(n_resamples, max(len(units.counts), _width(units))):
         if smooth:
             values.append(compute(_draw_smoothed(units, rows, rng)))
         else:
@@ -88,7 +88,8 @@ def _width(units: Units) -> int:
     return len(units.counts) if units.sums is None else units.sums.shape[1]
 
 
-def _chunks(rows: int, width: int) -> Iterator[int]:
+def chunks(rows: int, width: int) -> Iterator[int]:
+    """Split rows into parts whose arrays of this width fit into memory; yield the size of each part."""
     step = max(1, _CHUNK_CELLS // max(width, 1))
     for start in range(0, rows, step):
         yield min(step, rows - start)
@@ -149,7 +150,7 @@ def jackknife(units: Units, compute: Compute) -> Array:
     """Compute the metric after removing one unit of each distinct kind, shape `(u,)`, NaN where undefined."""
     values = []
     start = 0
-    for rows in _chunks(len(units.counts), max(len(units.counts), _width(units))):
+    for rows in chunks(len(units.counts), max(len(units.counts), _width(units))):
         left = np.repeat(units.counts[None, :].astype(float), rows, axis=0)
         which = np.arange(start, start + rows)
         left[np.arange(rows), which] -= np.minimum(units.counts[which], 1)

@@ -11,7 +11,7 @@ import numpy as np
 from autorubric.criteria.base import BaseCriterion
 from autorubric.criteria.values import Answer, Level
 from autorubric.metrics.core.item_scores import Rater
-from autorubric.metrics.core.scales import Array
+from autorubric.metrics.core.scales import Array, Codes
 from autorubric.scoring.votes import JudgeVote
 from autorubric.support.objects import Json
 
@@ -139,6 +139,35 @@ class VotesTable:
                 "status": named(STATUSES, self.status),
             }
         )
+
+
+def single_vote_rows(table: VotesTable) -> Codes:
+    """Return the rows of single votes in which a judge answered, as opposed to decisions over its samples."""
+    judged = np.array([kind == "judge" for kind, _ in table.raters], dtype=bool)
+    single = (table.sample != DECIDED) & (table.status == ANSWERED)
+    return np.flatnonzero(single & judged[table.rater]) if len(table) else np.zeros(0, dtype=np.int64)
+
+
+def distinct_names(criteria: Sequence[MeasuredCriterion]) -> tuple[str, ...]:
+    """Return a unique name for each criterion by numbering criteria that share a name."""
+    seen: dict[str, int] = {}
+    names = []
+    for one in criteria:
+        seen[one.name] = seen.get(one.name, 0) + 1
+        names.append(one.name if seen[one.name] == 1 else f"{one.name} ({seen[one.name]})")
+    return tuple(names)
+
+
+def order_by_id(item_ids: Sequence[str]) -> Codes:
+    """Return the positions of the items sorted by id, so that the table's order does not matter."""
+    return np.array(sorted(range(len(item_ids)), key=lambda at: item_ids[at]), dtype=np.int64)
+
+
+def rank_by_id(item_ids: Sequence[str]) -> Codes:
+    """Return the rank of each item's id."""
+    ranks = np.empty(len(item_ids), dtype=np.int64)
+    ranks[order_by_id(item_ids)] = np.arange(len(item_ids))
+    return ranks
 
 
 _NAN = float("nan")

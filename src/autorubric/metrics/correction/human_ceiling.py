@@ -15,7 +15,7 @@ from autorubric.metrics.core.metric import MetricSpec
 from autorubric.metrics.core.resampling import IntervalArguments, IntervalOptions, interval_of
 from autorubric.metrics.core.result import ResultBase, describe_estimate, interval_table
 from autorubric.metrics.core.scales import Array, Codes, Interval, Scale
-from autorubric.metrics.correction.arguments import Annotators, read_annotators
+from autorubric.metrics.correction.samples import Annotators, read_annotators
 from autorubric.metrics.figures.specs import SPECS, spec
 from autorubric.support.blocks import Block
 

@@ -18,7 +18,7 @@ from autorubric.metrics.core.item_scores import (
     SupportsGradedRun,
 )
 from autorubric.metrics.core.label_table import dataset_of
-from autorubric.metrics.core.resampling import NO_ENDS, Ends
+from autorubric.metrics.core.resampling import NO_ENDS, Ends, chunks
 from autorubric.metrics.core.scales import Array
 from autorubric.metrics.correction.score_columns import criterion_facts, read_item_scores
 from autorubric.rubric.rubric import Rubric
@@ -131,7 +131,6 @@ def judges_of(reports: Iterable[EnsembleEvaluationReport]) -> set[str]:
     return {vote.judge_id for report in reports for one in report.report for vote in one.votes}
 
 
-_CHUNK_CELLS = 2_000_000
 _SLACK = 1e-9
 
 
@@ -197,10 +196,10 @@ class LabelledScores:
 
     def _is_conforming(self, constant: Array, slope: Array, points: Array, confidence_level: float) -> Array:
         """Return whether each of these true scores conforms, shape `(p,)`."""
-        found = []
-        step = max(1, _CHUNK_CELLS // len(constant))
-        for start in range(0, len(points), step):
-            residuals = np.abs(constant[:, None] + slope[:, None] * points[None, start : start + step])
+        found, done = [], 0
+        for size in chunks(len(points), len(constant)):
+            residuals = np.abs(constant[:, None] + slope[:, None] * points[None, done : done + size])
+            done += size
             as_large = np.count_nonzero(residuals >= residuals[-1] - _SLACK, axis=0)
             found.append(as_large > (1 - confidence_level) * len(constant) + _SLACK)
         return np.concatenate(found)

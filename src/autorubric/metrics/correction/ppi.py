@@ -12,8 +12,14 @@ from autorubric.metrics.core.estimate import Estimate
 from autorubric.metrics.core.intervals import logit_t_ends, normal_quantile, t_quantile, wilson_ends
 from autorubric.metrics.core.resampling import MOST_UNDEFINED_CORRECTED, NO_ENDS, Ends, interval_of
 from autorubric.metrics.core.scales import Array, Codes
-from autorubric.metrics.correction.arguments import PPI_LABELS, CorrectionOptions
-from autorubric.metrics.correction.strata import Strata, Stratum, small_sample_factor, strata_of
+from autorubric.metrics.correction.samples import (
+    PPI_LABELS,
+    CorrectionOptions,
+    Strata,
+    Stratum,
+    small_sample_factor,
+    strata_of,
+)
 
 WIDTH = 5
 

@@ -17,17 +17,15 @@ from autorubric.metrics.core.resampling import NO_ENDS, Ends
 from autorubric.metrics.core.result import ResultBase, describe_estimate, interval_table
 from autorubric.metrics.core.scales import Array, Codes
 from autorubric.metrics.correction import ppi
-from autorubric.metrics.correction.arguments import (
+from autorubric.metrics.correction.ppi import ppi_estimate
+from autorubric.metrics.correction.samples import (
     CorrectionArguments,
     CorrectionMethod,
     CorrectionOptions,
     Sampled,
+    Strata,
     binary_codes,
     check_method,
-)
-from autorubric.metrics.correction.ppi import ppi_estimate
-from autorubric.metrics.correction.strata import (
-    Strata,
     joint_clusters,
     percentile_ends,
     share_estimate,

@@ -23,15 +23,15 @@ from autorubric.metrics.core.result import (
 )
 from autorubric.metrics.core.scales import Array
 from autorubric.metrics.correction import ppi
-from autorubric.metrics.correction.arguments import (
+from autorubric.metrics.correction.judge_error import check_same_judging
+from autorubric.metrics.correction.ppi import ppi_estimate
+from autorubric.metrics.correction.samples import (
     CorrectionArguments,
     CorrectionMethod,
     CorrectionOptions,
     Sampled,
     check_method,
 )
-from autorubric.metrics.correction.judge_error import check_same_judging
-from autorubric.metrics.correction.ppi import ppi_estimate
 from autorubric.metrics.correction.score_columns import (
     CorrectionSums,
     CriterionColumns,

@@ -13,7 +13,7 @@ from scipy.special import ndtr, stdtr
 from autorubric.metrics.core.contingency import NumberPairs, cluster_codes, number_pairs
 from autorubric.metrics.core.estimate import RELATIVE_ZERO, Reason, TestStatistic, is_rounding
 from autorubric.metrics.core.intervals import t_quantile
-from autorubric.metrics.core.resampling import IntervalArguments, IntervalOptions, check_choice
+from autorubric.metrics.core.resampling import IntervalArguments, IntervalOptions, check_choice, chunks
 from autorubric.metrics.core.result import Record
 from autorubric.metrics.core.scales import Array, as_sequence
 
@@ -28,7 +28,6 @@ _EXACT_RANKS = 50
 _EXACT_TIED_RANKS = 13
 _EXACT_FLIPS = 20
 _MOST_SIZES = 5_000
-_CHUNK_CELLS = 4_000_000
 _DECIMALS = 12
 
 
@@ -129,9 +128,7 @@ def sign_flip(
         p_value = float(sides * ndtr(-seen / math.sqrt(float((kept**2).sum()))))
         return PairedTest(statistic, p_value, "normal")
     beyond = 0
-    step = max(1, _CHUNK_CELLS // len(sizes))
-    for start in range(0, n_flips, step):
-        rows = min(step, n_flips - start)
+    for rows in chunks(n_flips, len(sizes)):
         beyond += int(np.count_nonzero(distance(_flip_signs(sizes, counts, rows, rng)) >= as_far))
     return PairedTest(statistic, (1 + beyond) / (1 + n_flips), "random flips")
 

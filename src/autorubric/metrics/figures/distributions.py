@@ -18,12 +18,11 @@ from autorubric.metrics.core.resampling import (
     IntervalArguments,
     IntervalOptions,
     check_number,
+    chunks,
     draw_weights,
     interval_of,
 )
 from autorubric.metrics.core.scales import MISSING, Array, Codes, Interval, Scale, as_sequence
-
-_CHUNK_CELLS = 4_000_000
 
 Distance: TypeAlias = Callable[[Array, Array], Array]
 """A function from the weights of both samples on a grid, `(..., G)`, to their distances, `(...)`."""
@@ -213,10 +212,8 @@ def _resample(
     options: IntervalOptions,
 ) -> Array:
     rng = options.generator()
-    step = max(1, _CHUNK_CELLS // max(len(counts[0]), 1 if tables is None else len(tables[0])))
     found = []
-    for start in range(0, options.n_resamples, step):
-        rows = min(step, options.n_resamples - start)
+    for rows in chunks(options.n_resamples, max(len(counts[0]), 1 if tables is None else len(tables[0]))):
         if tables is None:
             left, right = (
                 rng.multinomial(int(c.sum()), c / c.sum(), size=rows).astype(float) for c in counts

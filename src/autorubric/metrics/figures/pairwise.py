@@ -28,6 +28,7 @@ from autorubric.metrics.core.resampling import (
     Units,
     check_choice,
     check_number,
+    chunks,
 )
 from autorubric.metrics.core.scales import Array, Codes, Scale
 from autorubric.metrics.figures.pair_counts import PairCounts, ScoredItems, Ties, count_pairs, scored_items
@@ -214,7 +215,6 @@ def position_consistency(
 
 _EXACT_SEGMENTS = 13
 _LEAST = 10_000
-_CELLS = 4_000_000
 
 
 def soft_pairwise_accuracy(
@@ -269,8 +269,8 @@ def soft_pairwise_accuracy(
     if n_systems < 2 or not n_units:
         undefined: Reason = "too_few_units" if n_units else "no_pairs"
         return Estimate.undefined(undefined, n=n_systems, method=method, n_missing=n_missing)
-    rows = max(1, _CELLS // max(n_systems * n_systems, n_units))
-    signs = _all_signs(n_units) if exact else _draw_signs(n_units, n_permutations, rows, options.generator())
+    width, rng = max(n_systems * n_systems, n_units), options.generator()
+    signs = _all_signs(n_units) if exact else _draw_signs(n_units, n_permutations, width, rng)
     left, right = _p_values(sides, signs, added=0 if exact else 1)
     value = 1 - float(np.abs(left - right)[np.triu_indices(n_systems, 1)].mean())
     reason: Reason | None = None if options.ci is None else "no_interval"
@@ -302,10 +302,10 @@ def _all_signs(n_segments: int) -> Iterator[Array]:
     yield 1.0 - 2.0 * (np.arange(2**n_segments)[:, None] >> np.arange(n_segments) & 1)
 
 
-def _draw_signs(n_segments: int, n_drawn: int, rows: int, generator: np.random.Generator) -> Iterator[Array]:
-    """Yield randomly drawn combinations, `rows` at a time."""
-    for start in range(0, n_drawn, rows):
-        yield 1.0 - 2.0 * generator.integers(0, 2, size=(min(rows, n_drawn - start), n_segments))
+def _draw_signs(n_segments: int, n_drawn: int, width: int, rng: np.random.Generator) -> Iterator[Array]:
+    """Yield randomly drawn combinations in parts; `width` is the number of cells that each one needs."""
+    for rows in chunks(n_drawn, width):
+        yield 1.0 - 2.0 * rng.integers(0, 2, size=(rows, n_segments))
 
 
 def _p_values(sides: list[Array], signs: Iterable[Array], *, added: int) -> list[Array]:
