@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, Unpack, get_args
 
 import numpy as np
-from scipy.special import bdtr, chdtrc, gammaln, stdtr
+from scipy.special import bdtr, chdtrc, gammaln
 
 from autorubric.errors import ArgumentError
 from autorubric.metrics.audit.paired_metrics import (
@@ -24,8 +24,7 @@ from autorubric.metrics.audit.paired_metrics import (
 from autorubric.metrics.core.contingency import numeric_column
 from autorubric.metrics.core.estimate import RELATIVE_ZERO, Estimate, Reason, TestStatistic
 from autorubric.metrics.core.estimation import Analytic, Figure, delta, estimate
-from autorubric.metrics.core.intervals import normal_quantile
-from autorubric.metrics.core.rater_tables import no_analytic
+from autorubric.metrics.core.intervals import normal_quantile, t_statistic
 from autorubric.metrics.core.resampling import (
     MOST_UNDEFINED,
     CodedArguments,
@@ -178,9 +177,8 @@ def williams_test(r_a: float, r_b: float, r_ab: float, n: int) -> PValue:
     if room <= 1e-12 or r_ab <= -1 + 1e-12:
         return PValue(None, words, "no_variance")
     t = (r_a - r_b) * math.sqrt((n - 1) * (1 + r_ab) / room)
-    p = float(2 * stdtr(n - 3, -abs(t)))
-    statistic = TestStatistic(name="t", value=t, df=n - 3, p_value=p)
-    return PValue(p, f"{words}, t = {t:.4f}", statistic=statistic)
+    statistic = t_statistic(t, n - 3)
+    return PValue(statistic.p_value, f"{words}, t = {t:.4f}", statistic=statistic)
 
 
 Adjustment: TypeAlias = Literal["holm", "bh", "by", "bonferroni"]
@@ -429,7 +427,7 @@ def estimate_difference(
 ) -> Estimate:
     """Estimate the metric of a minus that of b; `adjusted_wald` selects that interval for `ci="auto"`."""
     shares = metric.name == "accuracy" and triples.cluster is None
-    analytic: Analytic = adjusted_wald_ends if shares else delta if metric.smooth else no_analytic
+    analytic: Analytic | None = adjusted_wald_ends if shares else delta if metric.smooth else None
     bound = math.inf if metric.name == "MAE" or not metric.smooth else 1.0 if shares else 2.0
     figure = Figure(
         name=f"difference in {metric.name}, judge a - judge b",

@@ -21,7 +21,7 @@ from autorubric.metrics.audit.item_resampling import (
     ratio,
     widen_at_bound,
 )
-from autorubric.metrics.core.contingency import cluster_codes, read_rows
+from autorubric.metrics.core.contingency import cluster_codes, number_codes, read_rows
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.item_scores import SupportsGradedRun
 from autorubric.metrics.core.label_rows import NEEDED
@@ -353,9 +353,7 @@ def _code_answers(rows: Any, scale: Scale | None) -> tuple[Codes, Array | None, 
         scores = score_rows(rows)
         if isinstance(scale, Interval):
             scale.check(scores[~np.isnan(scores)])
-        found, places = np.unique(scores, return_inverse=True)
-        codes = np.where(np.isnan(scores), -1, places.reshape(scores.shape))
-        return codes, found[~np.isnan(found)], "interval"
+        return *number_codes(scores), "interval"
     coded, codes = code_ratings(rows, scale, None)
     codes = codes if codes.ndim == 2 else codes.reshape(len(codes), 0)
     if isinstance(coded.scale, Ordinal):
@@ -423,8 +421,7 @@ def _repeat_table(table: VotesTable, rows: Codes, judge: str, name: str) -> Repe
 def _vote_answers(table: VotesTable, rows: Codes, level: str) -> tuple[Codes, Array | None, AlphaLevel]:
     if level == "interval":
         numbers = np.where(np.isnan(table.number[rows]), table.value[rows], table.number[rows])
-        found, places = np.unique(numbers, return_inverse=True)
-        return np.where(np.isnan(numbers), -1, places.reshape(-1)), found[~np.isnan(found)], "interval"
+        return *number_codes(numbers), "interval"
     na = table.na[rows]
     codes = np.where(na, -1, table.code[rows])
     if level == "ordinal":

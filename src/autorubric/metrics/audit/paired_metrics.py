@@ -9,24 +9,11 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics.core.contingency import (
-    Coded,
-    cluster_codes,
-    dense,
-    encode,
-    numeric_column,
-    table_units,
-)
+from autorubric.metrics.core.contingency import Coded, drop_incomplete, encode, numeric_column, table_units
 from autorubric.metrics.core.estimate import Estimate, Reason, UndefinedEstimateError
 from autorubric.metrics.core.estimation import Figure, estimate, square
-from autorubric.metrics.core.rater_tables import no_analytic, row_units, weighted_units
-from autorubric.metrics.core.resampling import (
-    CodedOptions,
-    Compute,
-    IntervalArguments,
-    IntervalOptions,
-    Units,
-)
+from autorubric.metrics.core.rater_tables import row_units, weighted_units
+from autorubric.metrics.core.resampling import CodedOptions, Compute, IntervalOptions, Units
 from autorubric.metrics.core.scales import (
     Array,
     Codes,
@@ -134,9 +121,8 @@ def _complete_triples(
     truth, a, b = (column[all_there] for column in columns)
     if coded is None and any(column.dtype == object for column in (truth, a, b)):
         truth, a, b = (_as_array(column.tolist()) for column in (truth, a, b))
-    members = cluster_codes(options.cluster, len(all_there))
-    n_missing = int(all_there.size - np.count_nonzero(all_there))
-    return Triples(truth=truth, a=a, b=b, coded=coded, cluster=dense(members, all_there), n_missing=n_missing)
+    cluster, n_missing = drop_incomplete(all_there, options.cluster)
+    return Triples(truth=truth, a=a, b=b, coded=coded, cluster=cluster, n_missing=n_missing)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -328,7 +314,6 @@ def side_estimates(
                 reason=metric.reason,
                 auto="percentile",
                 auto_clustered="percentile",
-                analytic=no_analytic,
                 on_table=False,
             )
 
@@ -344,13 +329,9 @@ def _estimate_alone(
 ) -> Estimate:
     # A correlation over clusters has no closed-form interval, although the difference has one.
     unavailable = stat == "pearson" and options.ci == "analytic" and triples.cluster is not None
-    interval: IntervalArguments = {
-        "cluster": options.cluster,
-        "ci": "auto" if unavailable else options.ci,
-        "confidence_level": options.confidence_level,
-        "n_resamples": options.n_resamples,
-        "rng": options.rng,
-    }
+    interval = options.arguments(options.cluster)
+    if unavailable:
+        interval["ci"] = "auto"
     if stat == "mae":
         return mae(triples.truth, pred, **interval)
     if stat == "pearson":

@@ -183,32 +183,49 @@ def _bare_codes(column: Any, size: int) -> Codes:
     return codes.astype(np.int64, copy=False)
 
 
-def cluster_codes(cluster: Iterable[Any] | None, n: int) -> Codes | None:
+def renumber(values: Array) -> Codes:
+    """Number the distinct values from 0 in ascending order, shape `(n,)`."""
+    return np.unique(values, return_inverse=True)[1].reshape(-1)
+
+
+def number_codes(numbers: Array) -> tuple[Codes, Array]:
+    """Return numbers as positions among their distinct values, -1 for NaN, and these values in order."""
+    distinct, places = np.unique(numbers, return_inverse=True)
+    return np.where(np.isnan(numbers), MISSING, places.reshape(numbers.shape)), distinct[~np.isnan(distinct)]
+
+
+def cluster_codes(cluster: Iterable[Any] | None, n: int, what: str = "cluster") -> Codes | None:
     """Return the clusters numbered from 0, shape `(n,)`."""
     if cluster is None:
         return None
-    ids = as_sequence(cluster, "cluster")
+    ids = as_sequence(cluster, what)
     if len(ids) != n:
-        raise ArgumentError(f"cluster has {len(ids)} ids for {n} units; pass one id per unit")
+        raise ArgumentError(f"{what} has {len(ids)} ids for {n} units; pass one id per unit")
     if isinstance(ids, np.ndarray) and ids.dtype.kind in "iu":
-        return np.unique(ids, return_inverse=True)[1].reshape(-1)
+        return renumber(ids)
     numbers: dict[Any, int] = {}
     try:
         codes = np.array([numbers.setdefault(one, len(numbers)) for one in ids], dtype=np.int64)
     except TypeError as error:
-        raise ArgumentError(f"cluster ids must be hashable: {error}") from None
+        raise ArgumentError(f"{what} ids must be hashable: {error}") from None
     for one, number in numbers.items():
         if is_missing(one):
             raise ArgumentError(
-                f"cluster has no id at position {int(np.argmax(codes == number))} ({one!r}); pass an id for "
-                "every unit, and a unique id for a unit that belongs to no cluster"
+                f"{what} has no id at position {int(np.argmax(codes == number))} ({one!r}); pass an id for "
+                f"every unit, and a unique id for a unit that belongs to no {what.removesuffix('s')}"
             )
     return codes
 
 
 def dense(members: Codes | None, kept: Array) -> Codes | None:
     """Return the clusters of the kept units, numbered without gaps."""
-    return None if members is None else np.unique(members[kept], return_inverse=True)[1].reshape(-1)
+    return None if members is None else renumber(members[kept])
+
+
+def drop_incomplete(complete: Array, cluster: Iterable[Any] | None) -> tuple[Codes | None, int]:
+    """Return the clusters of the complete units, numbered without gaps, and the number of other units."""
+    n_missing = int(complete.size - np.count_nonzero(complete))
+    return dense(cluster_codes(cluster, len(complete)), complete), n_missing
 
 
 def cell_units(cells: Codes, n_cells: int, cluster: Codes | None) -> Units:

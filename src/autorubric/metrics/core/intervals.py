@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from typing import Any, Literal, TypeAlias, Unpack
 
 import numpy as np
-from scipy.special import betaincinv, ndtr, ndtri, stdtrit
+from scipy.special import betaincinv, ndtr, ndtri, stdtr, stdtrit
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics.core.contingency import cluster_codes, numeric_column
-from autorubric.metrics.core.estimate import Estimate, Reason, is_rounding
+from autorubric.metrics.core.contingency import cluster_codes, numeric_column, renumber
+from autorubric.metrics.core.estimate import Estimate, Reason, TestStatistic, is_rounding
 from autorubric.metrics.core.resampling import (
     NO_ENDS,
     CiMethod,
@@ -22,6 +22,7 @@ from autorubric.metrics.core.resampling import (
     check_choice,
     interval_of,
     replicates,
+    standard_error,
 )
 
 ShareMethod: TypeAlias = Literal["wilson", "clopper-pearson"]
@@ -35,6 +36,11 @@ def normal_quantile(confidence_level: float) -> float:
 def t_quantile(confidence_level: float, df: float) -> float:
     """Return the two-sided quantile of Student's t."""
     return float(stdtrit(df, 0.5 + confidence_level / 2))
+
+
+def t_statistic(t: float, df: float) -> TestStatistic:
+    """Return a two-sided t test."""
+    return TestStatistic(name="t", value=t, df=df, p_value=float(2 * stdtr(df, -abs(t))))
 
 
 def expanded_tail(confidence_level: float, df: float) -> float:
@@ -152,7 +158,7 @@ def mean_ends(values: Any, members: Any, confidence_level: float) -> Ends:
     n_clusters = int(np.count_nonzero(np.bincount(members)))
     if n_clusters < 2:
         return NO_ENDS
-    se = math.sqrt(float((sums**2).sum()) * n_clusters / (n_clusters - 1)) / n
+    se = standard_error(sums, n_clusters) / n
     if is_rounding(se, float(np.abs(values).max())):
         return Ends(None, None, 0.0)
     half = t_quantile(confidence_level, n_clusters - 1) * se
@@ -201,7 +207,7 @@ def clustered_se(
     there = ~np.isnan(numbers)
     kept = numbers[there]
     ids = cluster_codes(cluster, len(numbers))
-    members = np.arange(len(kept)) if ids is None else np.unique(ids[there], return_inverse=True)[1]
+    members = np.arange(len(kept)) if ids is None else renumber(ids[there])
     method = "mean; clustered standard error" + _how(options)
     n_missing = len(numbers) - len(kept)
     if not len(kept):
@@ -221,7 +227,7 @@ def _how(options: IntervalOptions) -> str:
     if options.ci is None:
         return ""
     if options.ci == "percentile":
-        return f"; percentile bootstrap, {options.confidence_level:.0%}, {options.n_resamples} resamples"
+        return f"; {options.describe()}"
     return f", t, {options.confidence_level:.0%}"
 
 

@@ -8,11 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from autorubric.errors import ArgumentError
-from autorubric.metrics.core.contingency import cluster_codes, dense, numeric_column, read_rows
+from autorubric.metrics.core.contingency import drop_incomplete, numeric_column, read_rows
 from autorubric.metrics.core.estimate import Estimate, Reason
-from autorubric.metrics.core.estimation import Figure
-from autorubric.metrics.core.resampling import Ends, Units
+from autorubric.metrics.core.resampling import Units
 from autorubric.metrics.core.scales import Array, Codes
 
 
@@ -64,13 +62,12 @@ def complete_table(ratings: Any, cluster: Iterable[Any] | None) -> CompleteTable
     """Return the rows of a table of ratings that have no missing rating."""
     scores = score_rows(ratings)
     complete = np.asarray(~np.isnan(scores).any(axis=1))
-    members = cluster_codes(cluster, len(scores))
+    members, n_missing = drop_incomplete(complete, cluster)
     kept = scores[complete]
     if kept.size:
         kept = kept - kept.mean()
         kept = kept / (np.abs(kept).max() or 1.0)
-    n_missing = int(complete.size - np.count_nonzero(complete))
-    return CompleteTable(kept, dense(members, complete), n_missing, bool((~np.isnan(scores)).any()))
+    return CompleteTable(kept, members, n_missing, bool((~np.isnan(scores)).any()))
 
 
 _KEYS_UP_TO = 2**62
@@ -132,17 +129,6 @@ def weighted_units(n: int, cluster: Codes | None, counts: Codes | None = None) -
     members = np.arange(n) if cluster is None else cluster
     ones = np.ones(int(members.max(initial=-1)) + 1, dtype=np.int64)
     return Units(counts=ones, n=n, gather=members, clustered=cluster is not None)
-
-
-def no_analytic(figure: Figure, units: Units, value: float, confidence_level: float) -> Ends:
-    """Raise an error because the metric has no closed-form interval."""
-    raise ArgumentError(f"{figure.name} has no analytic interval; use ci='percentile'")
-
-
-def unclustered(figure: Figure, units: Units) -> None:
-    """Raise an error if the units are clusters, because the metric then has no closed-form interval."""
-    if units.clustered:
-        raise ArgumentError(f"{figure.name} has no analytic interval over clusters; use ci='percentile'")
 
 
 def with_prior_rows(units: Units, sums: Array, chances: Array) -> Units:

@@ -146,6 +146,11 @@ def influence(units: Units, compute: Compute) -> Array:
     return gradient if units.sums is None else np.asarray(units.sums @ gradient)
 
 
+def standard_error(effects: Array, n_units: int, counts: Codes | int = 1) -> float:
+    """Compute √(Σ effect² C / (C - 1)) from the first-order effects of C independent units."""
+    return math.sqrt(float((counts * effects**2).sum()) * n_units / (n_units - 1))
+
+
 def jackknife(units: Units, compute: Compute) -> Array:
     """Compute the metric after removing one unit of each distinct kind, shape `(u,)`, NaN where undefined."""
     values = []
@@ -256,6 +261,11 @@ class Resampling:
         """Return the random generator. The same seed always gives the same draws."""
         return np.random.default_rng(self.rng)
 
+    def describe(self, about: str = "", kind: str = "percentile") -> str:
+        """Describe an interval from resamples for the `method` of an estimate."""
+        parts = (f"{kind} bootstrap", f"{self.confidence_level:.0%}", about, f"{self.n_resamples} resamples")
+        return ", ".join(filter(None, parts))
+
     def fixed(self) -> Self:
         """Return a copy with a fixed seed, so that all metrics computed with it use the same draws."""
         if isinstance(self.rng, np.random.Generator):
@@ -269,6 +279,16 @@ class IntervalOptions(Resampling):
 
     cluster: Iterable[Any] | None = None
     ci: CiMethod | None = "auto"
+
+    def arguments(self, cluster: Iterable[Any] | None) -> IntervalArguments:
+        """Return the options as arguments of another metric, with these clusters."""
+        return IntervalArguments(
+            cluster=cluster,
+            ci=self.ci,
+            confidence_level=self.confidence_level,
+            n_resamples=self.n_resamples,
+            rng=self.rng,
+        )
 
     def __post_init__(self) -> None:
         # super() does not work here, because `slots=True` replaces the class with a new one.
@@ -302,6 +322,12 @@ class Ends(NamedTuple):
     low: float | None
     high: float | None
     se: float | None
+
+    def including(self, value: float) -> Ends:
+        """Return the interval, extended if needed to include the value."""
+        if self.low is None or self.high is None:
+            return self
+        return Ends(min(self.low, value), max(self.high, value), self.se)
 
 
 NO_ENDS = Ends(None, None, None)

@@ -11,14 +11,14 @@ from scipy.special import stdtr
 from scipy.stats import false_discovery_control
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics.core.contingency import cluster_codes, divide, encode, numeric_column
+from autorubric.metrics.core.contingency import cluster_codes, divide, encode, numeric_column, renumber
 from autorubric.metrics.core.estimate import Estimate, Reason, TestStatistic
 from autorubric.metrics.core.estimation import Figure, estimate
 from autorubric.metrics.core.intervals import mean_ends
 from autorubric.metrics.core.item_scores import PANEL, Rater
 from autorubric.metrics.core.label_rows import ABSTENTION, NO_ANSWER
 from autorubric.metrics.core.label_table import table_of
-from autorubric.metrics.core.rater_tables import no_analytic, row_units
+from autorubric.metrics.core.rater_tables import row_units
 from autorubric.metrics.core.resampling import (
     IntervalArguments,
     IntervalOptions,
@@ -274,9 +274,9 @@ def _test_annotator(
 
 def _t_test(differences: Array, members: Codes | None, epsilon: float) -> tuple[float, TestStatistic | None]:
     """Return the one-sided p-value, and the t test if the differences vary."""
-    own = np.arange(len(differences)) if members is None else np.unique(members, return_inverse=True)[1]
+    own = np.arange(len(differences)) if members is None else renumber(members)
     mean = float(differences.mean())
-    se = mean_ends(differences, own.reshape(-1), 0.95).se
+    se = mean_ends(differences, own, 0.95).se
     if np.ptp(differences) == 0 or not se:
         return float(mean >= epsilon), None
     df, t = int(own.max()), (mean - epsilon) / se
@@ -306,7 +306,6 @@ def _estimate_advantage(wins: list[_PairedWins], cluster: Codes | None, options:
         reason=lambda sums: "too_few_units",
         bounds=(0.0, 1.0),
         auto="percentile",
-        analytic=no_analytic,
         on_table=False,
     )
     return estimate(figure, row_units(rows, cluster), options)

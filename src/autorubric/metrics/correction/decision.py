@@ -151,18 +151,17 @@ class DecisionArguments(TypedDict, total=False):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Options:
-    """Validated arguments with the attributes of `DecisionArguments`."""
+class _Options(Resampling):
+    """Validated arguments; see `DecisionArguments` for the attributes."""
 
     rubric: Rubric | None = None
     aggregation: AggregationPolicy = field(default_factory=AggregationPolicy)
     cannot_assess: CannotAssessConfig = field(default_factory=CannotAssessConfig)
     normalize: bool = True
-    n_resamples: int = 1000
-    rng: int | np.random.Generator = 0
     dataset: LabelledDataset | None = None
 
     def __post_init__(self) -> None:
+        Resampling.__post_init__(self)  # super() does not work with slots=True
         kinds = {
             "rubric": (Rubric, type(None)),
             "aggregation": (AggregationPolicy,),
@@ -219,10 +218,7 @@ def decision(
             these policies, an argument is invalid, or the `judge_error` run has different criteria or judges.
     """
     threshold = check_number("threshold", threshold, hint="the lowest score that passes")
-    checked = _Options(**options)
-    resampling = Resampling(
-        confidence_level=confidence_level, n_resamples=checked.n_resamples, rng=checked.rng
-    )
+    checked = _Options(confidence_level=confidence_level, **options)
     _check_report(report)
     rules = _scoring_rules(report, checked)
     votes = {one.name: group_votes(one, checked.aggregation) for one in report.report}
@@ -235,7 +231,7 @@ def decision(
         labelled = labelled_scores(judge_error, checked.dataset, report)
         basis = _from_judge_error(report, resampler, labelled, confidence_level)
     else:
-        basis = _from_resamples(report, resampler, resampling)
+        basis = _from_resamples(report, resampler, checked)
     score, hard, sources = basis
     return DecisionResult(
         verdict=_verdict(threshold, score, hard) if sources else "UNDECIDED",
@@ -366,12 +362,11 @@ def _interval_score(
     raw = _report_score(report)
     if raw.value is None:
         return Estimate.undefined("no_values", n=raw.n, method=f"score; {method}")
-    low, high, se = _interval(drawn, resampling)
-    if not sources or low is None or high is None:
+    ends = _interval(drawn, resampling)
+    if not sources or ends.low is None:
         reason: Reason = "degenerate_resamples" if sources else "no_spread"
         return Estimate(raw.value, n=raw.n, method=f"score of the report; {method}", reason=reason)
-    held = min(low, raw.value), max(high, raw.value)
-    return Estimate(raw.value, *held, se, raw.n, f"score of the report; {method}")
+    return Estimate(raw.value, *ends.including(raw.value), raw.n, f"score of the report; {method}")
 
 
 def _interval(drawn: Array, resampling: Resampling) -> Ends:

@@ -189,15 +189,8 @@ def _estimate_annotator(
 ) -> Estimate:
     if not one.there.any():
         return Estimate.undefined("no_pairs", method=f"{name} against the others")
-    return metric(
-        one.rest[one.there],
-        one.person[one.there],
-        cluster=None if cluster is None else cluster[one.there],
-        ci=options.ci,
-        confidence_level=options.confidence_level,
-        n_resamples=options.n_resamples,
-        rng=options.rng,
-    )
+    interval = options.arguments(None if cluster is None else cluster[one.there])
+    return metric(one.rest[one.there], one.person[one.there], **interval)
 
 
 def _estimate_mean(
@@ -222,9 +215,8 @@ def _estimate_mean(
     members = list(used[:, None])
     if cluster is not None:
         members = [used[cluster[used] == c] for c in np.unique(cluster[used])]
-    n_units = len(members)
-    about = f"{options.confidence_level:.0%}, {n_units} {'items' if cluster is None else 'clusters'}"
-    method += f"; percentile bootstrap, {about}, {options.n_resamples} resamples"
+    n_units, what = len(members), "items" if cluster is None else "clusters"
+    method += f"; {options.describe(f'{n_units} {what}')}"
     if n_units < 2:
         return Estimate(value, n=n, method=method, reason="too_few_units")
     drawn = np.array(list(_resample_means(pairs, metric, members, options)))

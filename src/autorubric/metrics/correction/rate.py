@@ -305,18 +305,16 @@ def _rogan_gladen(seen: _Verdicts, options: CorrectionOptions) -> Estimate:
         return Estimate.undefined("uninformative_judge", n=n, method=name)
     if options.ci is None:
         return Estimate(value, n=n, method=name)
-    about = f"{options.confidence_level:.0%}, {units.describe()}"
     if options.ci == "percentile":
         ends, undefined = percentile_ends(units, rate_of, options)
         reason: Reason = "degenerate_resamples" if undefined else "too_few_units"
-        text = f"{name}; percentile bootstrap, {about}, {options.n_resamples} resamples"
+        text = f"{name}; {options.describe(units.describe())}"
         text += f"; undefined resamples: {undefined}" if undefined else ""
     else:
         ends, reason = analytic_ends(units, options.confidence_level), "too_few_units"
-        text = f"{name}; Lang and Reiczigel, {about}"
+        text = f"{name}; Lang and Reiczigel, {options.confidence_level:.0%}, {units.describe()}"
         if units.df is None or units.df > 0:
             reason = "uninformative_judge"
     if ends.low is None or ends.high is None:
         return Estimate(value, n=n, method=text, reason=reason)
-    held = Ends(min(ends.low, value), max(ends.high, value), ends.se)
-    return Estimate(value, *held, n, text)
+    return Estimate(value, *ends.including(value), n, text)

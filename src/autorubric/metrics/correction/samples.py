@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, TypeAlias, TypedDict
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics.core.contingency import cluster_codes, read_rows
+from autorubric.metrics.core.contingency import cluster_codes, read_rows, renumber
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.intervals import logit_t_ends, mean_ends, normal_quantile, wilson_ends
 from autorubric.metrics.core.label_rows import NO_ANSWER
@@ -20,6 +20,7 @@ from autorubric.metrics.core.resampling import (
     Compute,
     Ends,
     Resampling,
+    ResamplingArguments,
     check_choice,
     check_number,
     chunks,
@@ -37,7 +38,7 @@ PPI_LABELS = 50
 """Minimum number of labelled units for the normal interval of ppi++ to have sufficient coverage."""
 
 
-class CorrectionArguments(TypedDict, total=False):
+class CorrectionArguments(ResamplingArguments, total=False):
     """Keyword arguments of all corrected metrics.
 
     Attributes:
@@ -52,9 +53,6 @@ class CorrectionArguments(TypedDict, total=False):
     """
 
     ci: CorrectionCi | None
-    confidence_level: float
-    n_resamples: int
-    rng: int | np.random.Generator
     lam: float | None
 
 
@@ -252,12 +250,10 @@ def joint_clusters(
 ) -> tuple[Codes | None, Codes | None]:
     """Return cluster codes of labelled and of tested items, with equal codes for equal ids."""
     if label_cluster is None or test_cluster is None:
-        return cluster_codes(label_cluster, n), cluster_codes(test_cluster, n_tests)
+        return cluster_codes(label_cluster, n, "calib_cluster"), cluster_codes(test_cluster, n_tests)
     labels, tests = as_sequence(label_cluster, "calib_cluster"), as_sequence(test_cluster, "cluster")
-    if len(labels) != n:
-        raise ArgumentError(f"calib_cluster has {len(labels)} ids for {n} labelled items; pass one per item")
-    if len(tests) != n_tests:
-        raise ArgumentError(f"cluster has {len(tests)} ids for {n_tests} items; pass one per item")
+    cluster_codes(labels, n, "calib_cluster")
+    cluster_codes(tests, n_tests)
     joint = cluster_codes([*list(labels), *list(tests)], n + n_tests)
     assert joint is not None
     return joint[:n], joint[n:]
@@ -271,7 +267,7 @@ def _by_cluster(rows: Array, members: Codes) -> Array:
 def _stratum(rows: Array, members: Codes | None, *, labelled: bool) -> Stratum:
     if members is None:
         return Stratum(*_distinct(rows), labelled, not labelled)
-    held = np.unique(members, return_inverse=True)[1].reshape(-1)
+    held = renumber(members)
     summed = _by_cluster(rows, held)
     return Stratum(summed, np.ones(len(summed), dtype=np.int64), labelled, not labelled)
 
@@ -300,7 +296,7 @@ def share_estimate(
         return Estimate(
             share, low, high, math.sqrt(share * (1 - share) / n), n, f"{name}; Wilson, {level:.0%}"
         )
-    members = np.unique(cluster, return_inverse=True)[1].reshape(-1)
+    members = renumber(cluster)
     n_clusters = int(members.max()) + 1
     se = mean_ends(hits, members, level).se
     method = f"{name}; logit-t interval, {level:.0%}, {n_clusters} clusters"

@@ -370,11 +370,10 @@ def _with_interval(
     if df is not None:
         tail = expanded_tail(options.confidence_level, df)
         quantiles = tail, 1 - tail
-    (low, high, se), undefined = interval_of(
+    ends, undefined = interval_of(
         drawn, options, quantiles=quantiles, most_undefined=MOST_UNDEFINED_CORRECTED
     )
-    text = f"{name}; percentile bootstrap, {options.confidence_level:.0%}, {options.n_resamples} resamples"
+    text = f"{name}; {options.describe()}"
     text += f"; undefined resamples: {undefined}" if undefined else ""
-    if low is None or high is None:
-        return Estimate(value, n=n, method=text, reason="degenerate_resamples")
-    return Estimate(value, min(low, value), max(high, value), se, n, text)
+    reason: Reason | None = "degenerate_resamples" if ends.low is None else None
+    return Estimate(value, *ends.including(value), n, text, reason)

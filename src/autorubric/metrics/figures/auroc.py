@@ -11,7 +11,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics.core.contingency import cluster_codes, dense, divide, encode, numeric_column
+from autorubric.metrics.core.contingency import divide, drop_incomplete, encode, numeric_column
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.intervals import logit_limits, normal_quantile
 from autorubric.metrics.core.metric import CATEGORICAL, metric
@@ -341,11 +341,11 @@ def _steps(
     reason: Reason | None = None
     if not kept.any():
         reason = "no_confidence" if len(sure) and np.isnan(sure).all() else "no_pairs"
-    members = dense(cluster_codes(options.cluster, len(left)), kept)
+    members, n_missing = drop_incomplete(kept, options.cluster)
     order = np.argsort(-sure[kept], kind="stable")
     thresholds, starts, step = np.unique(-sure[kept][order], return_index=True, return_inverse=True)
-    n = int(np.count_nonzero(kept))
-    seen = Observations(n, None if members is None else members[order], len(left) - n)
+    n = len(order)
+    seen = Observations(n, None if members is None else members[order], n_missing)
     wrong = (left != right)[kept][order].astype(float)
     return _Steps(wrong, step.reshape(-1), np.append(starts[1:], n), -thresholds, seen), reason
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, TypeAlias, Unpack
 
 import numpy as np
-from scipy.special import ndtr, stdtr
+from scipy.special import ndtr
 
 from autorubric.metrics.core.contingency import NumberPairs, cluster_codes, number_pairs
-from autorubric.metrics.core.estimate import RELATIVE_ZERO, Reason, TestStatistic, is_rounding
-from autorubric.metrics.core.intervals import t_quantile
+from autorubric.metrics.core.estimate import RELATIVE_ZERO, Reason, TestStatistic
+from autorubric.metrics.core.intervals import mean_ends, t_statistic
 from autorubric.metrics.core.resampling import IntervalArguments, IntervalOptions, check_choice, chunks
 from autorubric.metrics.core.result import Record
 from autorubric.metrics.core.scales import Array, as_sequence
@@ -359,21 +359,14 @@ def _paired_t(
     differences: Array, mean: float, pairs: NumberPairs, confidence_level: float
 ) -> tuple[TestStatistic | None, ConfidenceInterval | None, Reason | None]:
     members = np.arange(pairs.n) if pairs.cluster is None else pairs.cluster
-    sums = np.bincount(members, weights=differences - mean)
-    n_units = len(sums)
-    if n_units < 2:
+    low, high, se = mean_ends(differences, members, confidence_level)
+    if se is None:
         return None, None, "too_few_units"
-    se = math.sqrt(float((sums**2).sum()) * n_units / (n_units - 1)) / pairs.n
-    if is_rounding(se, float(np.abs(differences).max())):
+    if low is None or high is None:
         return None, None, "no_variance"
-    half = t_quantile(confidence_level, n_units - 1) * se
     method = "t" if pairs.cluster is None else "t over clusters"
-    ends = ConfidenceInterval(
-        lower=mean - half, upper=mean + half, confidence=confidence_level, method=method
-    )
-    df = n_units - 1
-    t_test = TestStatistic(name="t", value=mean / se, df=df, p_value=float(2 * stdtr(df, -abs(mean) / se)))
-    return t_test, ends, None
+    ends = ConfidenceInterval(lower=low, upper=high, confidence=confidence_level, method=method)
+    return t_statistic(mean / se, int(members.max())), ends, None
 
 
 systematic_bias = bias

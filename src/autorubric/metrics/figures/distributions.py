@@ -178,7 +178,7 @@ def _estimate(name: str, samples: _Samples, distance: Distance, options: Interva
     if options.ci is None:
         return Estimate(value, n=n, method=name, n_missing=n_missing)
     tables = None if options.cluster is None else _by_cluster(samples, options)
-    text = f"{name}; percentile bootstrap, {options.confidence_level:.0%}, {options.n_resamples} resamples"
+    text = f"{name}; {options.describe()}"
     if min(sizes) < 2 or (tables is not None and len(tables[0]) < 2):
         return Estimate(value, n=n, method=text, reason="too_few_units", n_missing=n_missing)
     drawn = _resample(counts, tables, distance, options)

@@ -21,13 +21,12 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics.core.contingency import cluster_codes, dense
+from autorubric.metrics.core.contingency import cluster_codes, dense, number_codes
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.estimation import Figure, estimate
 from autorubric.metrics.core.metric import ALL_LEVELS, SIGNED, metric
 from autorubric.metrics.core.rater_tables import (
     CountedRows,
-    no_analytic,
     row_units,
     score_rows,
     weighted_units,
@@ -173,7 +172,6 @@ def krippendorff_alpha(
         compute=compute,
         reason=lambda sums: "single_class",
         auto="percentile" if units.prior is None else "smoothed",
-        analytic=no_analytic,
         on_table=units.prior is not None,
     )
     return estimate(figure, units, options, n_missing=table.n_units - units.n, note=table.note)
@@ -202,9 +200,8 @@ def _read(ratings: Any, level: AlphaLevel, scale: Scale | None, options: CodedOp
         scores = score_rows(ratings)
         if isinstance(scale, Interval):
             scale.check(scores[~np.isnan(scores)])
-        found, places = np.unique(scores, return_inverse=True)
-        codes = np.where(np.isnan(scores), -1, places.reshape(scores.shape))
-        values: Array | None = found[~np.isnan(found)]
+        values: Array | None
+        codes, values = number_codes(scores)
         note, size = "", 0
     else:
         coded, codes = code_ratings(ratings, scale, options.labels)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Unpack
@@ -11,7 +10,7 @@ import numpy as np
 
 from autorubric.errors import ArgumentError
 from autorubric.metrics.core import contingency as shares
-from autorubric.metrics.core.contingency import cluster_codes, dense, divide, read_pair
+from autorubric.metrics.core.contingency import divide, drop_incomplete, read_pair
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.estimation import Analytic, Figure, estimate, proportion, share_figure
 from autorubric.metrics.core.intervals import logit_t_ends
@@ -29,6 +28,7 @@ from autorubric.metrics.core.resampling import (
     check_choice,
     check_number,
     chunks,
+    standard_error,
 )
 from autorubric.metrics.core.scales import Array, Codes, Scale
 from autorubric.metrics.figures.pair_counts import PairCounts, ScoredItems, Ties, count_pairs, scored_items
@@ -92,7 +92,7 @@ def _over_items(right: Array, compared: Array) -> Analytic:
         if size < 2 or units.gather is None:
             return NO_ENDS
         effects = np.bincount(units.gather, weights=2 * (right - value * compared) / compared.sum())
-        se = math.sqrt(float((effects**2).sum()) * size / (size - 1))
+        se = standard_error(effects, size)
         return Ends(*logit_t_ends(value, se, size, confidence_level), se)
 
     return ends
@@ -288,13 +288,13 @@ def _read(gold: Any, pred: Any, options: IntervalOptions) -> tuple[list[Array], 
             f"gold has shape {sides[0].shape} but pred has {sides[1].shape}; pass systems × segments for both"
         )
     there = np.asarray(~(np.isnan(sides[0]) | np.isnan(sides[1])).any(axis=0))
-    members = dense(cluster_codes(options.cluster, there.size), there)
+    members, n_missing = drop_incomplete(there, options.cluster)
     kept = [side[:, there] for side in sides]
     if members is not None:
         # A cluster is swapped as a whole, so only its sum matters.
         one_hot = np.eye(int(members.max(initial=-1)) + 1)[members]
         kept = [side @ one_hot for side in kept]
-    return kept, int(there.size - np.count_nonzero(there))
+    return kept, n_missing
 
 
 def _all_signs(n_segments: int) -> Iterator[Array]:
