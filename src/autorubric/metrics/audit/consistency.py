@@ -15,13 +15,8 @@ from typing import Any, Unpack
 import numpy as np
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics.audit.item_resampling import (
-    estimate_over_units,
-    mean_of_defined,
-    ratio,
-    widen_at_bound,
-)
-from autorubric.metrics.core.contingency import cluster_codes, number_codes, read_rows
+from autorubric.metrics.audit.item_resampling import estimate_over_units, mean_of_defined, widen_at_bound
+from autorubric.metrics.core.contingency import cluster_codes, divide, number_codes, read_rows
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.item_scores import SupportsGradedRun
 from autorubric.metrics.core.label_rows import NEEDED
@@ -263,10 +258,10 @@ def consistency_figures(table: RepeatTable, n_items: int) -> Callable[[Array], A
             mine = weights if len(drawn) == n_items else weights[:, drawn]
             stability = alpha(units.aggregate(mine))
         n = total[:, 0]
-        across = ratio(total[:, 6], total[:, 5])
-        spread = np.sqrt(ratio(total[:, 4], n)) if table.level == "interval" else np.full(len(n), np.nan)
-        flips, agreement, majority = (ratio(total[:, at], n) for at in (1, 2, 3))
-        order_effect = ratio(total[:, 8], total[:, 7]) - across
+        across = divide(total[:, 6], total[:, 5])
+        spread = np.sqrt(divide(total[:, 4], n)) if table.level == "interval" else np.full(len(n), np.nan)
+        flips, agreement, majority = (divide(total[:, at], n) for at in (1, 2, 3))
+        order_effect = divide(total[:, 8], total[:, 7]) - across
         return np.column_stack([flips, agreement, stability, majority, spread, across, order_effect])
 
     return compute
@@ -295,7 +290,7 @@ def _unit_sums(table: RepeatTable) -> Array:
     shares = [
         column
         for at in (0, 2)
-        for column in (pairs[:, at] > 0, np.nan_to_num(ratio(pairs[:, at + 1], pairs[:, at])))
+        for column in (pairs[:, at] > 0, np.nan_to_num(divide(pairs[:, at + 1], pairs[:, at])))
     ]
     parts = np.column_stack(
         [np.ones(len(m)), majority < 1, agreement, majority, _variances(table, m), *shares]

@@ -10,7 +10,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from autorubric.metrics.audit.item_resampling import ratio, units_of
+from autorubric.metrics.audit.item_resampling import units_of
+from autorubric.metrics.core.contingency import divide
 from autorubric.metrics.core.resampling import Units
 from autorubric.metrics.core.scales import Array, Codes
 from autorubric.metrics.core.votes_table import VotesTable, distinct_names, rank_by_id, single_vote_rows
@@ -100,7 +101,7 @@ def _score_layout(keys: Codes, w: Array, values: Array, n_items: int) -> FacetLa
     )
     asked = np.zeros(n_items)
     np.maximum.at(asked, seen[:, 0], answered)
-    scores = np.where(positive > 0, ratio(earned, positive), 1 + ratio(earned, total))
+    scores = np.where(positive > 0, divide(earned, positive), 1 + divide(earned, total))
     scores = np.where(answered == asked[seen[:, 0]], np.clip(scores, 0.0, 1.0), np.nan)
     return arrange_votes(seen[:, 0], seen[:, 1], seen[:, 2], scores)
 

@@ -19,12 +19,7 @@ from typing import Any
 import numpy as np
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics.audit.item_resampling import (
-    estimate_over_items,
-    estimate_over_units,
-    mean_of_defined,
-    ratio,
-)
+from autorubric.metrics.audit.item_resampling import estimate_over_items, estimate_over_units, mean_of_defined
 from autorubric.metrics.audit.rubric_weights import (
     RubricWeights,
     WeightSensitivity,
@@ -32,6 +27,7 @@ from autorubric.metrics.audit.rubric_weights import (
     weight_sensitivity,
     weights_of,
 )
+from autorubric.metrics.core.contingency import divide
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.intervals import mean_ends, wilson
 from autorubric.metrics.core.item_scores import PANEL, TRUTH, Rater
@@ -203,7 +199,7 @@ def stratified_alpha(values: Array, strata: Sequence[str], resampling: Resamplin
             m = int(member.sum())
             # σ² (1 - α) with α = m / (m - 1) (1 - own / whole).
             unexplained += whole if m < 2 else whole - m / (m - 1) * (whole - own)
-        return (1 - ratio(unexplained, covariance.sum((1, 2))))[:, None]
+        return (1 - divide(unexplained, np.maximum(covariance.sum((1, 2)), 0.0)))[:, None]
 
     return estimate_over_items(
         sums, compute, resampling, _STRATIFIED_ALPHA, n=len(rows), reason="no_variance"
@@ -253,7 +249,7 @@ def upper_lower(values: Array, totals: Array, resampling: Resampling) -> Estimat
         share = _edge_shares(tied)
         mirrored = _edge_shares(tied[:, ::-1])[:, ::-1]
         low, high = (weights * one[:, place] for one in (share, mirrored))
-        return (ratio(high @ x, high.sum(1)) - ratio(low @ x, low.sum(1)))[:, None]
+        return (divide(high @ x, high.sum(1)) - divide(low @ x, low.sum(1)))[:, None]
 
     units = Units(counts=counts.astype(np.int64), n=n) if n and len(seen) > 1 else None
     reason = "no_variance" if n else "no_values"
@@ -386,7 +382,7 @@ def _criteria(
     filled = np.where(there, oriented, 0.0)
     others = (there.sum(1, keepdims=True) - there).astype(float)
     # The mean of each item's other criteria for each criterion.
-    rest = ratio(filled.sum(1, keepdims=True) - filled, others)
+    rest = divide(filled.sum(1, keepdims=True) - filled, others)
     return tuple(
         CriterionAnalysis(
             name=name,

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from autorubric.metrics.core.contingency import renumber
+from autorubric.metrics.core.contingency import divide, renumber
 from autorubric.metrics.core.estimate import Estimate, Reason, is_rounding
 from autorubric.metrics.core.intervals import t_quantile, wilson_ends
 from autorubric.metrics.core.rater_tables import row_units
@@ -103,16 +103,10 @@ def estimate_of(
     return Estimate(value, *ends, n, text)
 
 
-def ratio(numerator: Array, denominator: Array) -> Array:
-    """Return the quotient; NaN where the denominator is not positive."""
-    there = denominator > 0
-    return np.where(there, numerator / np.where(there, denominator, 1.0), np.nan)
-
-
 def mean_of_defined(values: Array, axis: int = -1) -> Array:
     """Average the values that are not NaN; NaN if there are none."""
     there = ~np.isnan(values)
-    return ratio(np.where(there, values, 0.0).sum(axis), there.sum(axis).astype(float))
+    return divide(np.where(there, values, 0.0).sum(axis), there.sum(axis).astype(float))
 
 
 def mean_estimate(values: Array, item: Codes, confidence_level: float, method: str) -> Estimate:

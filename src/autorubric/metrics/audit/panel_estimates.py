@@ -10,12 +10,8 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from autorubric.metrics.audit.item_resampling import (
-    estimate_over_items,
-    mean_of_defined,
-    ratio,
-    widen_at_bound,
-)
+from autorubric.metrics.audit.item_resampling import estimate_over_items, mean_of_defined, widen_at_bound
+from autorubric.metrics.core.contingency import divide
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.intervals import t_quantile
 from autorubric.metrics.core.read_votes import Cells, Column, Modes, cells_of
@@ -245,8 +241,8 @@ def _correlations(parts: Array) -> tuple[Array, Array]:
     product, first, second = ab - a * b / safe, aa - a * a / safe, bb - b * b / safe
     first = np.where(first <= _RELATIVE_ZERO * np.maximum(aa, 1.0), 0.0, first)
     second = np.where(second <= _RELATIVE_ZERO * np.maximum(bb, 1.0), 0.0, second)
-    each = ratio(product, np.sqrt(first * second))
-    pooled = ratio(product.sum(-1), np.sqrt(first.sum(-1) * second.sum(-1)))
+    each = divide(product, np.sqrt(first * second))
+    pooled = divide(product.sum(-1), np.sqrt(first.sum(-1) * second.sum(-1)))
     return np.clip(pooled, -1.0, 1.0), np.clip(each, -1.0, 1.0)
 
 
@@ -326,7 +322,7 @@ def estimate_credits(
     def compute(totals: Array) -> Array:
         parts = totals.reshape(len(totals), size + 1, -1)
         counts = np.broadcast_to(parts[:, -1:, :], parts[:, :-1, :].shape)
-        each = mean_of_defined(ratio(parts[:, :-1, :], counts))
+        each = mean_of_defined(divide(parts[:, :-1, :], counts))
         return np.column_stack([each, *(each[:, a] - each[:, b] for a, b in differences)])
 
     sums = votes.sum_common([*credits, np.ones(len(votes.item))])[items]
@@ -379,7 +375,7 @@ def _mean_credit(votes: LabelledVotes, members: Sequence[int]) -> float:
     size = len(votes.names)
     credit = np.bincount(votes.criterion, weights=panel_credit(votes, members), minlength=size)
     counts = np.bincount(votes.criterion, minlength=size).astype(float)
-    return float(mean_of_defined(ratio(credit, counts)))
+    return float(mean_of_defined(divide(credit, counts)))
 
 
 def _search_all(votes: LabelledVotes, epsilon: float) -> tuple[int, ...] | None:

@@ -210,14 +210,7 @@ class LabelledCriterion(Protocol):
     def level(self) -> Level: ...
     def read(self, rows: TableRows, row: LabelRow) -> Answer | None: ...
     def declared(self) -> Sequence[Answer]: ...
-    def add(self, rows: TableRows, cell: At, answer: Answer | None, status: str) -> None: ...
-
-
-class At(NamedTuple):
-    item: int
-    rater: Rater
-    sample: int
-    order: str | None = None
+    def add(self, rows: TableRows, cell: Cell, answer: Answer | None, status: str) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,8 +231,8 @@ class _OnCriterion:
     def declared(self) -> Sequence[Answer]:
         return self.criterion.answers()
 
-    def add(self, rows: TableRows, cell: At, answer: Answer | None, status: str) -> None:
-        rows.add(cell.item, self.criterion, cell.rater, answer, status, sample=cell.sample, order=cell.order)
+    def add(self, rows: TableRows, cell: Cell, answer: Answer | None, status: str) -> None:
+        rows.add(cell, self.criterion, answer, status)
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,10 +259,9 @@ class _OnScale:
     def declared(self) -> Sequence[Answer]:
         return self.measured.answers
 
-    def add(self, rows: TableRows, cell: At, answer: Answer | None, status: str) -> None:
-        place = rows.place(self.measured)
+    def add(self, rows: TableRows, cell: Cell, answer: Answer | None, status: str) -> None:
         code = -1 if answer is None or answer.index is None else answer.index
-        rows.add_answer(Cell(cell.item, place, cell.rater, cell.sample, cell.order), answer, status, code)
+        rows.add_answer(cell, rows.place(self.measured), answer, status, code)
 
 
 def _on_unit(number: float, scale: Interval) -> float | None:

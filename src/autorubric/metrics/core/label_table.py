@@ -22,7 +22,6 @@ from autorubric.metrics.core.item_scores import (
 )
 from autorubric.metrics.core.label_rows import (
     NO_ANSWER,
-    At,
     LabelledCriteria,
     LabelledCriterion,
     LabelRow,
@@ -36,7 +35,7 @@ from autorubric.metrics.core.label_rows import (
 from autorubric.metrics.core.read_votes import read_votes
 from autorubric.metrics.core.resampling import check_choice
 from autorubric.metrics.core.scales import Scale
-from autorubric.metrics.core.votes_table import DECIDED, TableRows, VotesTable
+from autorubric.metrics.core.votes_table import DECIDED, Cell, TableRows, VotesTable
 
 
 def table_of(
@@ -223,7 +222,7 @@ def _add_cell(
         if rater[0] == "judge":
             for row, answer, status in votes:
                 if row.sample is not None or len(decisions) == len(votes):
-                    criterion.add(built, At(item, rater, row.sample or 0, row.order), answer, status)
+                    criterion.add(built, Cell(item, rater, row.sample or 0, row.order), answer, status)
         chosen = decisions or votes
         decided[rater] = reader.decide(criterion, [(a, s) for _, a, s in chosen])
     people = [found for (kind, _), found in decided.items() if kind == "human"]
@@ -235,7 +234,7 @@ def _add_cell(
     for rater, (answer, status) in decided.items():
         # A tie among people does not give a label.
         if status != "undecided" or rater != TRUTH:
-            criterion.add(built, At(item, rater, DECIDED), answer, status)
+            criterion.add(built, Cell(item, rater, DECIDED), answer, status)
 
 
 def _check_repeats(rater: Rater, votes: _RaterVotes) -> None:

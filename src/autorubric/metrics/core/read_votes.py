@@ -28,6 +28,7 @@ from autorubric.metrics.core.votes_table import (
     ABSTAINED,
     ANSWERED,
     UNDECIDED,
+    Cell,
     MeasuredCriterion,
     Outcome,
     TableRows,
@@ -103,16 +104,16 @@ def _read_item(
     }
     for name, criterion in criteria.items():
         if truth.get(name) is not None:
-            rows.add(i, criterion, TRUTH, truth[name], _label_status(truth[name]))
+            rows.add(Cell(i, TRUTH), criterion, truth[name], _label_status(truth[name]))
         if name in by_name:
             _read_criterion(i, criterion, by_name[name], rows)
         elif graded:
             # Grading raised an error, or the report lacks the criterion: it should have been judged.
-            rows.add(i, criterion, PANEL, None, "failed" if report is None else "not_asked")
+            rows.add(Cell(i, PANEL), criterion, None, "failed" if report is None else "not_asked")
     for rater, labels in dataset.item_ratings(i).items():
         for name, raw in labels.items():
             if name in criteria and (answer := rows.parse(criteria[name], raw)) is not None:
-                rows.add(i, criteria[name], ("human", rater), answer, _label_status(answer))
+                rows.add(Cell(i, ("human", rater)), criteria[name], answer, _label_status(answer))
     return item_scores(ScoredItem(root, truth, by_name)) if root is not None else {}
 
 
@@ -140,8 +141,8 @@ def _read_criterion(
     for vote in report.votes:
         rows.add_vote(i, criterion, vote)
     for judge, decision in report.judge_decisions.items():
-        rows.add(i, criterion, ("judge", judge), decision.answer, _decision_status(decision))
-    rows.add(i, criterion, PANEL, report.decision.answer, _decision_status(report.decision))
+        rows.add(Cell(i, ("judge", judge)), criterion, decision.answer, _decision_status(decision))
+    rows.add(Cell(i, PANEL), criterion, report.decision.answer, _decision_status(report.decision))
     if report.decision.tie:
         rows.mark_tie(i, criterion)
 

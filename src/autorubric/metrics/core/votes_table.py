@@ -188,14 +188,12 @@ _STATUS = {name: place for place, name in enumerate(STATUSES)}
 
 
 class Cell(NamedTuple):
-    """Key of a row in the votes table."""
+    """Place of an answer in the votes table: item, rater and, for votes, sample and order."""
 
     item: int
-    criterion: int
     rater: Rater
     sample: int = DECIDED  # sample index of a vote; `DECIDED` for decisions and labels
-    # order in which the candidates were shown, for votes on comparisons; otherwise None
-    order: str | None = None
+    order: str | None = None  # order in which the candidates were shown, for votes on comparisons
 
 
 @dataclass(slots=True)
@@ -250,55 +248,27 @@ class TableRows:
             self.read[key] = criterion.parse_truth(raw)
         return self.read[key]
 
-    def add(
-        self,
-        item: int,
-        criterion: BaseCriterion,
-        rater: Rater,
-        answer: Answer | None,
-        status: str,
-        *,
-        sample: int = DECIDED,
-        order: str | None = None,
-    ) -> None:
+    def add(self, cell: Cell, criterion: BaseCriterion, answer: Answer | None, status: str) -> None:
         """Add a decision or a label and its answers to the parts of the criterion."""
-        self._add_row(item, criterion, rater, answer, status, sample, order)
-        self.add_parts(item, criterion, rater, answer, status, sample=sample)
+        self._add_row(cell, criterion, answer, status)
+        self._add_parts(cell, criterion, answer, status)
 
-    def add_parts(
-        self,
-        item: int,
-        criterion: BaseCriterion,
-        rater: Rater,
-        answer: Answer | None,
-        status: str,
-        *,
-        sample: int = DECIDED,
-    ) -> None:
-        """Add an answer's values on the parts of its criterion, if the criterion has parts."""
+    def _add_parts(self, cell: Cell, criterion: BaseCriterion, answer: Answer | None, status: str) -> None:
+        place = Cell(cell.item, cell.rater, cell.sample)
         for part, part_answer in zip(
             criterion.part_fields.values(), _on_parts(criterion, answer), strict=False
         ):
             if part_answer is not None or answer is None:
-                self._add_row(item, part, rater, part_answer, status, sample)
+                self._add_row(place, part, part_answer, status)
 
-    def _add_row(
-        self,
-        item: int,
-        criterion: BaseCriterion,
-        rater: Rater,
-        answer: Answer | None,
-        status: str,
-        sample: int,
-        order: str | None = None,
-    ) -> None:
+    def _add_row(self, cell: Cell, criterion: BaseCriterion, answer: Answer | None, status: str) -> None:
         given = answer is not None and status in ("answered", "abstained")
         code = self.code(criterion, answer) if given and answer is not None else -1
-        self.add_answer(Cell(item, self.place(criterion), rater, sample, order), answer, status, code)
+        self.add_answer(cell, self.place(criterion), answer, status, code)
 
-    def add_answer(self, cell: Cell, answer: Answer | None, status: str, code: int) -> None:
+    def add_answer(self, cell: Cell, place: int, answer: Answer | None, status: str, code: int) -> None:
         """Add one row. The answer is stored only if the status is `answered` or `abstained`."""
-        at = (cell.item, cell.criterion, self.number(cell.rater), cell.sample, cell.order)
+        at = (cell.item, place, self.number(cell.rater), cell.sample, cell.order)
         if answer is not None and answer.index is None:
             self.rows.append((*at, *_answer_columns(answer, status, code)))
             return
@@ -313,9 +283,8 @@ class TableRows:
         """Add a single vote and its answers to the parts of the criterion."""
         rater: Rater = ("judge", vote.judge_id)
         if criterion.level == "ranking":
-            order = None if vote.order is None else ", ".join(vote.order)
-            answer = criterion.parse_truth(vote.answer)
-            self._add_row(item, criterion, rater, answer, vote.status, vote.sample, order)
+            cell = Cell(item, rater, vote.sample, None if vote.order is None else ", ".join(vote.order))
+            self._add_row(cell, criterion, criterion.parse_truth(vote.answer), vote.status)
             return
         answered = vote.status == "answered"
         code = vote.selected_index if vote.selected_index is not None else -1
@@ -340,7 +309,7 @@ class TableRows:
         )
         if criterion.part_fields:
             answer = criterion.parse_truth(vote.answer)
-            self.add_parts(item, criterion, rater, answer, vote.status, sample=vote.sample)
+            self._add_parts(Cell(item, rater, vote.sample), criterion, answer, vote.status)
 
     def table(
         self, item_ids: tuple[str, ...], *, scores: Mapping[Rater, Array], notes: tuple[str, ...] = ()

@@ -117,8 +117,7 @@ def human_ceiling(
         for who, one in zip(people.names, pairs, strict=True)
     }
     mean = _estimate_mean(list(single.values()), pairs, metric, cluster, options, name)
-    figures: dict[str, Any] = dict(Estimate.to_dict(mean))
-    return HumanCeiling(**figures, per_human=single, stat=name, n_tied=sum(one.tied for one in pairs))
+    return HumanCeiling._extending(mean, per_human=single, stat=name, n_tied=sum(one.tied for one in pairs))
 
 
 _Metric: TypeAlias = Callable[..., Estimate]

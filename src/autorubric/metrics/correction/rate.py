@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Unpack
 
 import numpy as np
@@ -240,15 +240,8 @@ def corrected_rate(
         alone = Estimate.undefined("not_comparable", n=len(seen.truth), method="rate of chosen items")
     else:
         alone = share_estimate("labelled rate", seen.truth, seen.label_cluster, level)
-    return CorrectedRate(
-        value=rate.value,
-        low=rate.low,
-        high=rate.high,
-        se=rate.se,
-        n=len(seen.tested),
-        method=rate.method,
-        reason=rate.reason,
-        n_missing=seen.n_missing,
+    return CorrectedRate._extending(
+        replace(rate, n=len(seen.tested), n_missing=seen.n_missing),
         raw=share_estimate("judged rate", seen.tested, seen.test_cluster, level),
         sensitivity=_conditional_rate("sensitivity", right, seen.truth == 1, seen.label_cluster, level),
         specificity=_conditional_rate("specificity", right, seen.truth == 0, seen.label_cluster, level),

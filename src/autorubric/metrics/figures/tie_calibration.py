@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Unpack
 
 import numpy as np
@@ -111,12 +111,9 @@ def _calibrate(items: ScoredItems, folds: int, options: IntervalOptions) -> TieC
     every = [_part(items, np.arange(items.n), chosen)]
     best = right_share(items, every, _NAME, f"{note}; epsilon {chosen:g}", IntervalOptions(ci=None))
     held_out, epsilons = _cross_validated(items, gains, fold, options)
-    return TieCalibratedAccuracy(
-        best.value,
-        n=best.n,
-        method=best.method,
-        reason=best.reason if best.value is None else None if options.ci is None else "in_sample",
-        n_missing=best.n_missing,
+    reason = best.reason if best.value is None else None if options.ci is None else "in_sample"
+    return TieCalibratedAccuracy._extending(
+        replace(best, reason=reason),
         epsilon=None if best.value is None else chosen,
         cross_validated=held_out,
         fold_epsilons=epsilons,
