@@ -21,7 +21,7 @@ from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.item_scores import SupportsGradedRun
 from autorubric.metrics.core.label_rows import NEEDED
 from autorubric.metrics.core.label_table import table_of
-from autorubric.metrics.core.rater_tables import score_rows, weighted_units
+from autorubric.metrics.core.rater_tables import number_rows, weighted_units
 from autorubric.metrics.core.resampling import Resampling, ResamplingArguments
 from autorubric.metrics.core.result import (
     ResultBase,
@@ -345,7 +345,7 @@ def table_of_ratings(
 
 def _code_answers(rows: Any, scale: Scale | None) -> tuple[Codes, Array | None, AlphaLevel]:
     if isinstance(scale, Interval) or (scale is None and _are_numbers(rows)):
-        scores = score_rows(rows)
+        scores = number_rows(rows)
         if isinstance(scale, Interval):
             scale.check(scores[~np.isnan(scores)])
         return *number_codes(scores), "interval"

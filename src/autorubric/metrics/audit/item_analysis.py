@@ -201,9 +201,8 @@ def stratified_alpha(values: Array, strata: Sequence[str], resampling: Resamplin
             unexplained += whole if m < 2 else whole - m / (m - 1) * (whole - own)
         return (1 - divide(unexplained, np.maximum(covariance.sum((1, 2)), 0.0)))[:, None]
 
-    return estimate_over_items(
-        sums, compute, resampling, _STRATIFIED_ALPHA, n=len(rows), reason="no_variance"
-    )[0]
+    n = [len(rows)]
+    return estimate_over_items(sums, compute, resampling, _STRATIFIED_ALPHA, n=n, reason="no_variance")[0]
 
 
 TAIL = 0.27

@@ -33,14 +33,12 @@ def estimate_over_items(
     resampling: Resampling,
     method: str,
     *,
-    n: int | Sequence[int],
+    n: Sequence[int],
     reason: Reason,
 ) -> list[Estimate]:
     """Estimate each statistic with its percentile interval over resampled items; `sums` is `(n_items, d)`."""
-    m = compute(np.zeros((1, sums.shape[1]))).shape[1]
-    sizes = [n] * m if isinstance(n, int) else list(n)
-    units = units_of(sums) if len(sums) else None
-    return estimate_over_units(units, compute, resampling, [method] * m, n=sizes, reasons=[reason] * m)
+    units, m = units_of(sums) if len(sums) else None, len(n)
+    return estimate_over_units(units, compute, resampling, [method] * m, n=n, reasons=[reason] * m)
 
 
 _MERGED_UP_TO = 128

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.intervals import t_quantile
 from autorubric.metrics.core.read_votes import Cells, Column, Modes, cells_of
 from autorubric.metrics.core.resampling import Resampling
-from autorubric.metrics.core.scales import Array, Codes, Nominal
+from autorubric.metrics.core.scales import Array, Codes
 from autorubric.metrics.core.votes_table import (
     MeasuredCriterion,
     VotesTable,
@@ -326,7 +326,7 @@ def estimate_credits(
         return np.column_stack([each, *(each[:, a] - each[:, b] for a, b in differences)])
 
     sums = votes.sum_common([*credits, np.ones(len(votes.item))])[items]
-    n = int(np.count_nonzero(common))
+    n = [int(np.count_nonzero(common))] * (size + len(differences))
     found = estimate_over_items(sums, compute, resampling, method, n=n, reason=reason)
     level = resampling.confidence_level
     return [*(widen_at_bound(one, len(items), level) for one in found[:size]), *found[size:]]
@@ -441,7 +441,10 @@ def compare_aggregators(votes: LabelledVotes, resampling: Resampling, reason: Re
     majority = np.where(votes.graded, np.nan, panel_credit(votes, range(k)))
     for place in np.unique(votes.criterion[~votes.graded]) if k > 1 else ():
         cells = np.flatnonzero(votes.criterion == place)
-        labels = _infer_labels(votes.code[cells])
+        labels = dawid_skene(
+            votes.code[cells], labels=max(int(votes.code[cells].max(initial=0)) + 1, 2)
+        ).labels
+        # Units without an answer or with tied labels have no label.
         right = np.array(labels, dtype=float) == votes.truth_code[cells]
         inferred[cells] = np.where(np.isnan(majority[cells]), np.nan, right)
     there = ~np.isnan(inferred)
@@ -453,11 +456,3 @@ def compare_aggregators(votes: LabelledVotes, resampling: Resampling, reason: Re
         votes, [inferred, majority], [(0, 1)], resampling, _AGGREGATION, reason
     )
     return AggregatorComparison(dawid_skene=ours, majority=theirs, difference=difference)
-
-
-def _infer_labels(codes: Array) -> list[Any]:
-    """Return the inferred label of each unit; NaN if no judge answered or labels are tied."""
-    size = int(codes.max(initial=0)) + 1
-    ratings = [[None if code < 0 else code for code in row] for row in codes.tolist()]
-    found = dawid_skene(ratings, scale=Nominal(range(max(size, 2))))
-    return [float("nan") if label is None else label for label in found.labels]

@@ -35,7 +35,10 @@ _PLAIN = "biufUS"
 def read_rows(table: Any, what: str, shape: str = "(n_units, n_raters)") -> Rows:
     """Read the rows of a table; the column names and index of a DataFrame are dropped."""
     if is_frame(table):
-        return _of_frame(as_pandas(table))
+        frame = as_pandas(table)
+        array = np.asarray(frame.to_numpy())
+        # Types without a numpy dtype, such as categories, become objects.
+        return array if array.dtype.kind in _PLAIN else np.asarray(frame.to_numpy(dtype=object))
     if isinstance(table, np.ndarray):
         if table.ndim != 2:
             raise ArgumentError(f"{what} must have shape {shape}; got {table.shape}")
@@ -62,12 +65,6 @@ def _row(row: Any, what: str, shape: str) -> Any:
     if isinstance(row, np.ndarray) and row.ndim != 1:
         raise ArgumentError(f"{what} must be a table of shape {shape}; got a row of shape {row.shape}")
     return row if isinstance(row, list | tuple | np.ndarray) else list(row)
-
-
-def _of_frame(frame: Any) -> npt.NDArray[Any]:
-    """Return the values of a DataFrame. Types without a numpy dtype, such as categories, become objects."""
-    array = np.asarray(frame.to_numpy())
-    return array if array.dtype.kind in _PLAIN else np.asarray(frame.to_numpy(dtype=object))
 
 
 def numeric_column(values: Iterable[Any], what: str) -> Array:
@@ -367,26 +364,24 @@ def balanced_accuracy_of(table: Array) -> Array:
 
 def macro_f1_of(table: Array) -> Array:
     """Compute the mean one-against-rest F1 over the classes that occur in the truth or the predictions."""
-    both = table.sum(-1) + table.sum(-2)
-    there = both != 0
-    scores = np.where(there, divide(2 * np.diagonal(table, axis1=-2, axis2=-1), both), 0)
-    return divide(scores.sum(-1), there.sum(-1))
+    return _mean_rate(2 * np.diagonal(table, axis1=-2, axis2=-1), table.sum(-1) + table.sum(-2))
 
 
 def macro_precision_of(table: Array) -> Array:
     """Compute the mean one-against-rest precision over the classes that occur in the predictions."""
-    return _mean_share(table, table.sum(-2))
+    return _mean_rate(np.diagonal(table, axis1=-2, axis2=-1), table.sum(-2))
 
 
 def macro_recall_of(table: Array) -> Array:
     """Compute the mean one-against-rest recall over the classes that occur in the truth."""
-    return _mean_share(table, table.sum(-1))
+    return _mean_rate(np.diagonal(table, axis1=-2, axis2=-1), table.sum(-1))
 
 
-def _mean_share(table: Array, of: Array) -> Array:
-    there = of != 0
-    shares = np.where(there, divide(np.diagonal(table, axis1=-2, axis2=-1), of), 0)
-    return divide(shares.sum(-1), there.sum(-1))
+def _mean_rate(numerator: Array, denominator: Array) -> Array:
+    """Compute the mean of the rates of the classes, `(..., K)`, whose denominator is not 0."""
+    there = denominator != 0
+    rates = np.where(there, divide(numerator, denominator), 0)
+    return divide(rates.sum(-1), there.sum(-1))
 
 
 def mcc_of(table: Array) -> Array:

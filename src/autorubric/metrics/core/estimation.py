@@ -91,8 +91,12 @@ def estimates(
         ]
         if group:
             computes = [figures[at].compute for at in group]
-            rows = _replicates_of_all(units, computes, options, smooth=smooth)
-            drawn.update(zip(group, rows, strict=True))
+
+            def compute(sums: Array, computes: Sequence[Compute] = computes) -> Array:
+                return np.stack([one(sums) for one in computes], axis=-1)
+
+            rows = replicates(units, compute, options.n_resamples, options.generator(), smooth=smooth)
+            drawn.update(zip(group, rows.T, strict=True))
     return [
         _estimate(
             figure,
@@ -114,17 +118,6 @@ class _EstimateParts(NamedTuple):
     method: CiMethod
     value: float
     drawn: Array | None
-
-
-def _replicates_of_all(
-    units: Units, computes: Sequence[Compute], options: IntervalOptions, *, smooth: bool
-) -> Array:
-    """Compute each metric in each resample, shape `(n_figures, n_resamples)`."""
-
-    def compute(sums: Array) -> Array:
-        return np.stack([one(sums) for one in computes], axis=-1)
-
-    return replicates(units, compute, options.n_resamples, options.generator(), smooth=smooth).T
 
 
 def _method(figure: Figure, units: Units, options: IntervalOptions) -> CiMethod:

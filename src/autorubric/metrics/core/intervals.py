@@ -208,7 +208,9 @@ def clustered_se(
     kept = numbers[there]
     ids = cluster_codes(cluster, len(numbers))
     members = np.arange(len(kept)) if ids is None else renumber(ids[there])
-    method = "mean; clustered standard error" + _how(options)
+    method = "mean; clustered standard error"
+    if ci is not None:
+        method += f"; {options.describe()}" if ci == "percentile" else f", t, {confidence_level:.0%}"
     n_missing = len(numbers) - len(kept)
     if not len(kept):
         return Estimate.undefined("no_values", method=method, n_missing=n_missing)
@@ -221,14 +223,6 @@ def clustered_se(
         return Estimate(mean, None, None, ends.se, len(kept), method, None, n_missing)
     low, high, _ = ends if ci != "percentile" else _resampled_ends(kept, members, options)
     return Estimate(mean, low, high, ends.se, len(kept), method, None, n_missing)
-
-
-def _how(options: IntervalOptions) -> str:
-    if options.ci is None:
-        return ""
-    if options.ci == "percentile":
-        return f"; {options.describe()}"
-    return f", t, {options.confidence_level:.0%}"
 
 
 def _resampled_ends(values: Any, members: Any, options: IntervalOptions) -> Ends:

@@ -53,10 +53,10 @@ def item_scores(item: ScoredItem) -> dict[Rater, float | None]:
     for judge in judges:
         decisions = {name: r.judge_decisions.get(judge) if r else None for name, r in reports.items()}
         entries = {name: _judge_entry(judge, report) for name, report in reports.items()}
-        scores["judge", judge] = _score(item.root, entries) if _any_judged(entries, decisions) else None
+        scores["judge", judge] = _score_if_judged(item.root, entries, decisions)
     entries = {name: _panel_entry(report) for name, report in reports.items()}
     decisions = {name: report.decision if report else None for name, report in reports.items()}
-    scores[PANEL] = _score(item.root, entries) if _any_judged(entries, decisions) else None
+    scores[PANEL] = _score_if_judged(item.root, entries, decisions)
     return scores
 
 
@@ -82,22 +82,21 @@ def _truth_score(
         for name in (c.name or "" for c in labelled)
     }
     applied = apply_conditions(labelled, decisions, _SKIP)
-    return _score(root, {c.name or "": entry_of(c, applied[c.name or ""], _SKIP) for c in labelled})
+    return score_tree(root, {c.name or "": entry_of(c, applied[c.name or ""], _SKIP) for c in labelled}).score
 
 
-def _score(root: RubricGroup, entries: Mapping[str, Entry]) -> float | None:
-    return score_tree(root, entries).score
-
-
-def _any_judged(entries: Mapping[str, Entry], decisions: Mapping[str, Decision | None]) -> bool:
-    """Return whether any value in the score comes from a vote and not just from unreadable replies."""
-    return any(
+def _score_if_judged(
+    root: RubricGroup, entries: Mapping[str, Entry], decisions: Mapping[str, Decision | None]
+) -> float | None:
+    """Return the score, or None if all its values come from unreadable replies instead of votes."""
+    judged = any(
         entries[name].value is not None
         and decision is not None
         and decision.status in ("answered", "abstained")
         and not decision.assumed
         for name, decision in decisions.items()
     )
+    return score_tree(root, entries).score if judged else None
 
 
 def _panel_entry(report: EnsembleCriterionReport | None) -> Entry:
@@ -109,18 +108,10 @@ def _judge_entry(judge: str, report: EnsembleCriterionReport | None) -> Entry:
     own = report.judge_decisions.get(judge) if report else None
     if own is None:
         return _panel_entry(report)._replace(value=None)
-    return Entry.of(_judge_value(own, report), own)
-
-
-def _judge_value(decision: Decision, report: EnsembleCriterionReport | None) -> float | None:
-    """Return the value of a judge's decision in its own score.
-
-    The value of an abstention depends on the grader's policy; it is taken from the panel if the panel also
-    abstained, otherwise it is None.
-    """
-    if report is None or decision.status == "answered":
-        return decision.value
-    return report.score_value if decision.status == report.status == "abstained" else None
+    if report is None or own.status == "answered":
+        return Entry.of(own.value, own)
+    # The value of an abstention depends on the grader's policy, which a panel that abstained also followed.
+    return Entry.of(report.score_value if own.status == report.status == "abstained" else None, own)
 
 
 def regrouped(root: RubricGroup, criteria: Mapping[str, BaseCriterion]) -> RubricGroup:

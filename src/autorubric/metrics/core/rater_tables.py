@@ -44,12 +44,7 @@ class CompleteTable:
         return Estimate.undefined(reason, n=n, method=method, n_missing=self.n_missing)
 
 
-def score_rows(ratings: Any) -> Array:
-    """Read a table of ratings as floats, shape `(n_units, n_raters)`, with NaN for missing ratings."""
-    return number_rows(ratings, "ratings")
-
-
-def number_rows(table: Any, what: str, shape: str = "(n_units, n_raters)") -> Array:
+def number_rows(table: Any, what: str = "ratings", shape: str = "(n_units, n_raters)") -> Array:
     """Read a table of numbers as floats, with NaN for missing values; see `read_rows` for the arguments."""
     rows = read_rows(table, what, shape)
     if isinstance(rows, np.ndarray):
@@ -60,7 +55,7 @@ def number_rows(table: Any, what: str, shape: str = "(n_units, n_raters)") -> Ar
 
 def complete_table(ratings: Any, cluster: Iterable[Any] | None) -> CompleteTable:
     """Return the rows of a table of ratings that have no missing rating."""
-    scores = score_rows(ratings)
+    scores = number_rows(ratings)
     complete = np.asarray(~np.isnan(scores).any(axis=1))
     members, n_missing = drop_incomplete(complete, cluster)
     kept = scores[complete]

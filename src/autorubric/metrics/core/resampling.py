@@ -65,13 +65,8 @@ def replicates(
 ) -> Array:
     """Compute the metric in each resample, shape `(n_resamples,)`, NaN where undefined.
 
-    Args:
-        units: Units to draw.
-        compute: Function that computes the metric from sums.
-        n_resamples: Number of resamples.
-        rng: Random generator.
-        smooth: Whether to add a pseudo-unit to the draws, which is 1/K² in each cell of a table, or drawn
-            from `Units.prior`. With clusters, it has as many observations as the average cluster.
+    `smooth` adds a pseudo-unit to the draws, which is 1/K² in each cell of a table, or drawn from
+    `Units.prior`. With clusters, it has as many observations as the average cluster.
     """
     values = []
     for rows in chunks(n_resamples, max(len(units.counts), _width(units))):
@@ -340,13 +335,10 @@ def interval_of(
     quantiles: tuple[float, float] | None = None,
     most_undefined: float = MOST_UNDEFINED,
 ) -> tuple[Ends, int]:
-    """Compute the percentile interval of resampled values, and how many of them are undefined.
+    """Compute the percentile interval of resampled values, NaN where undefined, and how many are undefined.
 
-    Args:
-        drawn: Value in each resample, NaN where undefined; their standard deviation is the standard error.
-        options: The confidence level, which determines the quantiles unless `quantiles` is passed.
-        quantiles: Lower and upper quantile level.
-        most_undefined: Proportion of undefined resamples above which there is no interval. Fewer are ignored.
+    `quantiles` replaces the quantile levels that follow from the confidence level. There is no interval if
+    the proportion of undefined values exceeds `most_undefined`.
     """
     defined = drawn[~np.isnan(drawn)]
     n_undefined = len(drawn) - len(defined)

@@ -352,14 +352,12 @@ def _on_parts(criterion: BaseCriterion, answer: Answer | None) -> tuple[Answer |
 def _measured(criterion: BaseCriterion) -> MeasuredCriterion:
     # Comparisons of different candidates are one criterion: outcomes do not name candidates.
     declared = () if criterion.level == "ranking" else criterion.answers()
-    return MeasuredCriterion(
-        criterion.name or "", criterion.level, tuple(_scale_answer(answer) for answer in declared)
+    # Only the fields that distinguish scales are copied.
+    answers = (
+        Answer(code=one.code, value=one.value, label=one.label, index=one.index, na=one.na)
+        for one in declared
     )
-
-
-def _scale_answer(answer: Answer) -> Answer:
-    """Return a copy of a declared answer with only the fields that distinguish scales."""
-    return Answer(code=answer.code, value=answer.value, label=answer.label, index=answer.index, na=answer.na)
+    return MeasuredCriterion(criterion.name or "", criterion.level, tuple(answers))
 
 
 def _as_number(code: Json) -> float:

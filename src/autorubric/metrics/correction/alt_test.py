@@ -349,14 +349,7 @@ def run_alt_tests(
 ) -> AltTests:
     """Run `alt_test` on the panel's decisions for each criterion with an item that two annotators labelled.
 
-    Args:
-        result: An `EvalResult`, or a long table of labels.
-        dataset: Dataset with the annotators' labels; the run's own dataset by default.
-        abstain: How abstentions are treated; see `alt_test`. For numbers, they are always missing.
-        rng: Seed or NumPy generator for the resampling.
-
-    Raises:
-        ArgumentError: If the table cannot be read.
+    For numbers, abstentions are always missing.
     """
     import pandas as pd  # imported only when these tests are run
 

@@ -113,7 +113,13 @@ def human_ceiling(
         coded = encode(people.columns, scale, None)
         pairs, metric = _label_pairs(people, coded), _metric_of(known, stat, coded)
     single = {
-        who: _estimate_annotator(one, metric, options, cluster, name)
+        who: metric(
+            one.rest[one.there],
+            one.person[one.there],
+            **options.arguments(None if cluster is None else cluster[one.there]),
+        )
+        if one.there.any()
+        else Estimate.undefined("no_pairs", method=f"{name} against the others")
         for who, one in zip(people.names, pairs, strict=True)
     }
     mean = _estimate_mean(list(single.values()), pairs, metric, cluster, options, name)
@@ -181,15 +187,6 @@ def _call_statistic(stat: Statistic, rest: Array, person: Array) -> Estimate:
     if found is None or not np.isfinite(float(found)):
         return Estimate.undefined("no_variance", n=len(rest), method=method)
     return Estimate(float(found), n=len(rest), method=method)
-
-
-def _estimate_annotator(
-    one: _HeldOut, metric: _Metric, options: IntervalOptions, cluster: Codes | None, name: str
-) -> Estimate:
-    if not one.there.any():
-        return Estimate.undefined("no_pairs", method=f"{name} against the others")
-    interval = options.arguments(None if cluster is None else cluster[one.there])
-    return metric(one.rest[one.there], one.person[one.there], **interval)
 
 
 def _estimate_mean(

@@ -117,7 +117,6 @@ def auroc(
     """
     options = IntervalOptions(**interval)
     given = read_forecasts(truth, prob, scale, options)
-    seen = given.observations
     if given.n_classes == 2:
         sides = [(given.positive, given.truth == 1)]
         name = "AUROC, Mann-Whitney with midranks"
@@ -132,8 +131,8 @@ def auroc(
     def compute(weights: Array) -> Array:
         return np.asarray(sum(one.area(weights) for one in rankings) / max(len(rankings), 1))
 
-    figure = weighted_figure(name, compute, _ends(rankings, seen), reason="single_class")
-    return seen.estimate(figure, options)
+    figure = weighted_figure(name, compute, _ends(rankings, given), reason="single_class")
+    return given.estimate(figure, options)
 
 
 def _ends(rankings: list[_Ranking], seen: Observations) -> EndsOf:

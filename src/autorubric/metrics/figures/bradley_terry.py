@@ -83,18 +83,14 @@ def elo(comparisons: Iterable[Comparison], *, k: float = 32.0, initial: float = 
         left, right, winner = checked(comparison)
         apart = ratings.setdefault(left, initial) - ratings.setdefault(right, initial)
         scored = 0.5 if winner is None else float(winner == left)
-        change = k * (scored - _expected(apart))
+        # This is 1 / (1 + 10^(-apart / 400)) without overflow.
+        change = k * (scored - (0.5 + 0.5 * math.tanh(apart * math.log(10) / 800)))
         ratings[left] += change
         ratings[right] -= change
         n += 1
     if not n:
         raise ArgumentError("comparisons is empty; pass at least one comparison")
     return EloResult(strengths=ratings, k=float(k), initial=float(initial), n=n)
-
-
-def _expected(apart: float) -> float:
-    """Compute 1 / (1 + 10^(-apart / 400)) without overflow."""
-    return 0.5 + 0.5 * math.tanh(apart * math.log(10) / 800)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,7 +187,10 @@ def _fit(
         raise ArgumentError(f"at least two players are needed; got {n} comparisons of {len(names)} players")
     fit = fit_strengths(len(names), contests, ties=ties, prior=prior)
     method = f"Bradley-Terry (ties {ties}{f', prior {prior:g}' if prior else ''})"
-    games = _games(len(names), contests)
+    games = [0] * len(names)
+    for one in contests:
+        for player in (one.left, one.right):
+            games[player] += int(one.won + one.lost + one.tied)
     if fit.strengths is None or fit.covariance is None:
         apart = tuple(names[place] for place in fit.apart)
         undefined = [Estimate.undefined("not_connected", n=own, method=method) for own in games]
@@ -235,15 +234,6 @@ def _contests(comparisons: Iterable[Comparison]) -> tuple[list[str], list[Contes
         for (left, right), (won, lost, tied) in counts.items()
     ]
     return list(players), contests
-
-
-def _games(n_players: int, contests: Iterable[Contest]) -> list[int]:
-    """Count the comparisons of each player."""
-    games = [0] * n_players
-    for one in contests:
-        for player in (one.left, one.right):
-            games[player] += int(one.won + one.lost + one.tied)
-    return games
 
 
 def _wald(value: float, variance: float, n: int, method: str, confidence_level: float) -> Estimate:

@@ -130,12 +130,6 @@ def _debiased_gaps(binned: Binned, weights: Array) -> Array:
     return np.asarray(np.maximum((n * (2 * gap - shown)).sum(-1) / weights.sum(-1), 0.0))
 
 
-def _ece_by_chance(binned: Binned) -> float:
-    """Return the ECE expected of a calibrated judge on these forecasts: each bin's E|N(0, s²)| = s √(2/π)."""
-    n, forecast, _ = binned.means(binned.ones)
-    return math.sqrt(2 / math.pi) * float(np.sqrt(n * forecast * (1 - forecast)).sum()) / binned.seen.n
-
-
 def _ece_ends(binned: Binned) -> EndsOf:
     """Return a t interval widened by the largest and smallest bias that chance may have added."""
 
@@ -143,12 +137,14 @@ def _ece_ends(binned: Binned) -> EndsOf:
         seen = binned.seen
         if seen.n_units < 2:
             return NO_ENDS
-        _, forecast, observed = binned.means(binned.ones)
+        n, forecast, observed = binned.means(binned.ones)
         effects = np.sign(forecast - observed)[binned.place] * (binned.prob - binned.happened)
         se = seen.spread((effects - effects.mean()) / seen.n)
         half = seen.quantile(confidence_level) * se
         shown = float(_gaps(binned, binned.ones))
-        low = max(0.0, min(value, shown - _ece_by_chance(binned) - half))
+        # The ECE expected of a calibrated judge: each bin's E|N(0, s²)| = s √(2/π).
+        by_chance = math.sqrt(2 / math.pi) * float(np.sqrt(n * forecast * (1 - forecast)).sum()) / seen.n
+        low = max(0.0, min(value, shown - by_chance - half))
         return Ends(low, min(1.0, max(value, float(_debiased_gaps(binned, binned.ones)) + half)), se)
 
     return ends

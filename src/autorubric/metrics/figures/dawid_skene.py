@@ -410,7 +410,12 @@ def fit_warnings(
             f"{n_items} items are too few to estimate {free} parameters; smoothing stabilises the estimates"
         )
     found += _on_raters(fit, voted, raters)
-    found += _on_copies(patterns, raters)
+    found += [
+        f"raters {raters[pair.first]!r} and {raters[pair.second]!r} give the same label on "
+        f"{pair.agreement:.1%} of {pair.n_items} items, more than independent errors explain: if one copies "
+        "the other, or both are the same model, the fit mistakes agreement for accuracy; exclude one of them"
+        for pair in copying_pairs(patterns)
+    ]
     empty = [categories[k] for k in np.flatnonzero(fit.support.sum(0) == 0).tolist()]
     if empty:
         found.append(
@@ -442,16 +447,6 @@ def _on_raters(fit: DawidSkeneFit, voted: Array, raters: Sequence[Any]) -> list[
         if names:
             found.append(f"raters {_join_names(names)} {what}")
     return found
-
-
-def _on_copies(patterns: Patterns, raters: Sequence[Any]) -> list[str]:
-    """Warn about pairs of raters that agree too well to be independent."""
-    return [
-        f"raters {raters[pair.first]!r} and {raters[pair.second]!r} give the same label on "
-        f"{pair.agreement:.1%} of {pair.n_items} items, more than independent errors explain: if one copies "
-        "the other, or both are the same model, the fit mistakes agreement for accuracy; exclude one of them"
-        for pair in copying_pairs(patterns)
-    ]
 
 
 def _join_names(names: Sequence[Any]) -> str:

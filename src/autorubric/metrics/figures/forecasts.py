@@ -139,24 +139,11 @@ _ROUNDING = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
-class Forecasts:
+class Forecasts(Observations):
     """Observations with both a truth and a probability."""
 
     truth: Codes  # code of the outcome, shape `(n,)`; 0 or 1 with a single column
     prob: Array  # P(positive), shape `(n,)`, or a probability for each class, shape `(n, K)`
-    # cluster of each observation, 0..C-1 without gaps; None if each observation is its own unit
-    cluster: Codes | None
-    n_missing: int
-
-    @property
-    def n(self) -> int:
-        """Number of observations."""
-        return len(self.truth)
-
-    @property
-    def observations(self) -> Observations:
-        """The observations without truth and probabilities."""
-        return Observations(self.n, self.cluster, self.n_missing)
 
     @property
     def n_classes(self) -> int:
@@ -181,7 +168,8 @@ def read_forecasts(
         )
     there = ~np.isnan(chances) if chances.ndim == 1 else ~np.isnan(chances).any(axis=1)
     kept = there & (codes >= 0)
-    return Forecasts(codes[kept], chances[kept], *drop_incomplete(kept, options.cluster))
+    members, n_missing = drop_incomplete(kept, options.cluster)
+    return Forecasts(int(np.count_nonzero(kept)), members, n_missing, codes[kept], chances[kept])
 
 
 def _columns(prob: Any) -> Array:

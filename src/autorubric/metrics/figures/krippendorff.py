@@ -27,8 +27,8 @@ from autorubric.metrics.core.estimation import Figure, estimate
 from autorubric.metrics.core.metric import ALL_LEVELS, SIGNED, metric
 from autorubric.metrics.core.rater_tables import (
     CountedRows,
+    number_rows,
     row_units,
-    score_rows,
     weighted_units,
     with_prior_rows,
     with_prior_weights,
@@ -180,16 +180,9 @@ def krippendorff_alpha(
 def alpha_parts(
     codes: Codes, values: Array | None, level: AlphaLevel, cluster: Codes
 ) -> tuple[Units, Compute]:
-    """Return the sampling units of coded ratings, and a function that computes alpha from their sums.
+    """Return the clusters that have a pairable unit, in ascending order, and the alpha of their sums.
 
-    The result is used to resample several tables together.
-
-    Args:
-        codes: Position of each rating among the values, shape `(n_units, n_raters)`, -1 where missing.
-        values: Numeric values in increasing order; None if the values have no order.
-        level: Measurement level, which selects the difference metric.
-        cluster: Cluster of each unit. The sampling units are the clusters that have a pairable unit, in
-            ascending order.
+    `codes`, `(n_units, n_raters)`, are positions among the increasing `values`, -1 where missing.
     """
     return _FIGURES[level](_pairable(codes, values, IntervalOptions(cluster=cluster), ""))
 
@@ -197,7 +190,7 @@ def alpha_parts(
 def _read(ratings: Any, level: AlphaLevel, scale: Scale | None, options: CodedOptions) -> _Pairable:
     undeclared = options.labels is None and (scale is None or isinstance(scale, Interval))
     if level in ("interval", "ratio") and undeclared:
-        scores = score_rows(ratings)
+        scores = number_rows(ratings)
         if isinstance(scale, Interval):
             scale.check(scores[~np.isnan(scores)])
         values: Array | None

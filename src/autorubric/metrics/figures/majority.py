@@ -50,7 +50,9 @@ def distinct_rows(codes: Codes, size: int) -> tuple[Codes, Codes, Codes]:
     keys, span = np.zeros(len(codes), dtype=np.int64), 1
     for column in codes.T:
         if span * (size + 1) > _COUNTED_KEYS:
-            keys, span = _renumber(keys)
+            # Numbers without gaps avoid an overflow.
+            seen, keys = np.unique(keys, return_inverse=True)
+            span = len(seen)
         span *= size + 1
         keys = keys * (size + 1) + column + 1
     counts = np.bincount(keys, minlength=span)
@@ -61,12 +63,6 @@ def distinct_rows(codes: Codes, size: int) -> tuple[Codes, Codes, Codes]:
     example = np.zeros(len(seen), dtype=np.int64)
     example[of_row] = np.arange(len(keys))
     return of_row, example, counts[seen]
-
-
-def _renumber(keys: Codes) -> tuple[Codes, int]:
-    """Renumber keys without gaps to avoid overflow, and return the number of distinct keys."""
-    seen, places = np.unique(keys, return_inverse=True)
-    return places.reshape(-1), len(seen)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,17 +103,14 @@ def _categories(table: Any, codes: Codes, scale: CategoricalScale | None, size: 
     first[flat[::-1]] = np.arange(len(flat) - 1, -1, -1)
     places = first[:size]
     width = codes.shape[1]
-    voted = [None if place < 0 else _plain(table[place // width][place % width]) for place in places.tolist()]
+    found = [None if place < 0 else table[place // width][place % width] for place in places.tolist()]
+    voted = [label.item() if isinstance(label, np.generic) else label for label in found]
     if scale is None:
         return tuple(range(size))
     return tuple(
         _label_without_votes(scale, code, voted) if place < 0 else voted[code]
         for code, place in enumerate(places)
     )
-
-
-def _plain(label: Any) -> Any:
-    return label.item() if isinstance(label, np.generic) else label
 
 
 def _label_without_votes(scale: CategoricalScale, code: int, voted: Sequence[Any]) -> Any:
