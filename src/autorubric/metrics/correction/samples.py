@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -92,6 +92,17 @@ def labels_of(given: Iterable[Any], what: str) -> Any:
     if not isinstance(given, Iterable):
         raise ArgumentError(f"{what} must be a sequence of labels, one per item; got {type(given).__name__}")
     return as_sequence(given, what)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelledSample:
+    """Labels and judged values of labelled items, and judged values of items under test, without gaps."""
+
+    truth: Array
+    judged: Array  # the judge's values on the labelled items
+    tested: Array  # the judge's values on the items under test
+    label_cluster: Codes | None = None  # ids shared with `test_cluster` denote the same cluster
+    test_cluster: Codes | None = None
 
 
 def binary_codes(column: Iterable[Any], what: str) -> Codes:
@@ -217,11 +228,11 @@ def small_sample_factor(n_units: int) -> float:
     return n_units / (n_units - 1) if n_units > 1 else 1.0
 
 
-def strata_of(
-    labelled: Array, tested: Array, label_cluster: Codes | None, test_cluster: Codes | None
-) -> Strata:
-    """Build strata from labelled rows `(n, a)` and test rows `(N, b)`; units have rows of width a + b."""
-    a, b = labelled.shape[1], tested.shape[1]
+def strata_of(labels: Sequence[Array], tests: Sequence[Array], sample: LabelledSample) -> Strata:
+    """Build strata from a columns of labelled items and b columns of test items; units have a + b columns."""
+    labelled, tested = np.column_stack(labels), np.column_stack(tests)
+    label_cluster, test_cluster = sample.label_cluster, sample.test_cluster
+    a, b = len(labels), len(tests)
     padded_labels = np.concatenate([labelled, np.zeros((len(labelled), b))], axis=1)
     padded_tests = np.concatenate([np.zeros((len(tested), a)), tested], axis=1)
     flags = (test_cluster is not None, label_cluster is not None)

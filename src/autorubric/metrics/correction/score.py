@@ -29,6 +29,7 @@ from autorubric.metrics.correction.samples import (
     CorrectionArguments,
     CorrectionMethod,
     CorrectionOptions,
+    LabelledSample,
     Sampled,
     check_method,
 )
@@ -244,14 +245,12 @@ def _mean(values: Array, name: str) -> Estimate:
 def _correct_items(run: ScoredRun, options: CorrectionOptions) -> CorrectedScore:
     judged = ~np.isnan(run.judged_score)
     labelled = judged & ~np.isnan(run.true_score)
-    units = ppi.units_of(
-        run.true_score[labelled],
-        run.judged_score[labelled],
-        run.judged_score[judged & ~labelled & run.tested],
-        None,
-        None,
+    sample = LabelledSample(
+        truth=run.true_score[labelled],
+        judged=run.judged_score[labelled],
+        tested=run.judged_score[judged & ~labelled & run.tested],
     )
-    score = ppi_estimate(units, options, share=False, name="corrected mean item score").mean
+    score = ppi_estimate(ppi.units_of(sample), options, share=False, name="corrected mean item score").mean
     # The correction may exceed the range of a mean score.
     value, low, high = (
         None if one is None else min(max(one, 0.0), 1.0) for one in (score.value, score.low, score.high)
