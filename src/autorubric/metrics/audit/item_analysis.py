@@ -222,11 +222,11 @@ def mean_of(values: Array, confidence_level: float, *, binary: bool) -> Estimate
         return wilson(int(kept.sum()), len(kept), confidence_level=confidence_level)
     ends = mean_ends(kept, np.arange(len(kept)), confidence_level)
     method = f"mean value; t, {confidence_level:.0%}"
-    reason = None if ends.low is not None else "too_few_units" if ends.se is None else "no_variance"
-    low, high = (
-        (None, None) if ends.low is None or ends.high is None else (max(0.0, ends.low), min(1.0, ends.high))
-    )
-    return Estimate(float(kept.mean()), low, high, ends.se, len(kept), method, reason, n_missing)  # type: ignore[arg-type]
+    reason: Reason | None = None
+    if ends.low is None:
+        reason = "too_few_units" if ends.se is None else "no_variance"
+    low, high = (None if end is None else min(max(end, 0.0), 1.0) for end in (ends.low, ends.high))
+    return Estimate(float(kept.mean()), low, high, ends.se, len(kept), method, reason, n_missing)
 
 
 def upper_lower(values: Array, totals: Array, resampling: Resampling) -> Estimate:
@@ -251,8 +251,8 @@ def upper_lower(values: Array, totals: Array, resampling: Resampling) -> Estimat
         return (divide(high @ x, high.sum(1)) - divide(low @ x, low.sum(1)))[:, None]
 
     units = Units(counts=counts.astype(np.int64), n=n) if n and len(seen) > 1 else None
-    reason = "no_variance" if n else "no_values"
-    return estimate_over_units(units, compute, resampling, [method], n=[n], reasons=[reason])[0]  # type: ignore[list-item]
+    reason: Reason = "no_variance" if n else "no_values"
+    return estimate_over_units(units, compute, resampling, [method], n=[n], reasons=[reason])[0]
 
 
 def _edge_shares(tied: Array) -> Array:

@@ -63,11 +63,7 @@ class Triples:
 def read_triples(
     columns: tuple[Any, Any, Any], stat: AnyStat, scale: Scale | None, options: CodedOptions
 ) -> Triples:
-    """Return the complete items in the form that the metric needs: as codes, as numbers or unchanged.
-
-    Raises:
-        ArgumentError: If lengths differ, or a label cannot be read or is outside the scale.
-    """
+    """Return the complete items in the form that the metric needs: as codes, as numbers or unchanged."""
     aligned = [as_sequence(column, name) for column, name in zip(columns, _COLUMNS, strict=True)]
     sizes = [len(column) for column in aligned]
     if len(set(sizes)) > 1:

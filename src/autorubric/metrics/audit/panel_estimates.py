@@ -12,7 +12,7 @@ import numpy as np
 
 from autorubric.metrics.audit.item_resampling import estimate_over_items, mean_of_defined, widen_at_bound
 from autorubric.metrics.core.contingency import divide
-from autorubric.metrics.core.estimate import Estimate, Reason
+from autorubric.metrics.core.estimate import RELATIVE_ZERO, Estimate, Reason
 from autorubric.metrics.core.intervals import t_quantile
 from autorubric.metrics.core.read_votes import Cells, Column, Modes, cells_of
 from autorubric.metrics.core.resampling import Resampling
@@ -26,7 +26,6 @@ from autorubric.metrics.core.votes_table import (
 )
 from autorubric.metrics.figures.dawid_skene import dawid_skene
 
-_RELATIVE_ZERO = 1e-12
 _PARTS = 6
 
 
@@ -213,7 +212,7 @@ def _effective_judges(mean: Estimate, k: int) -> Estimate:
         return Estimate.undefined(mean.reason or "no_variance", n=mean.n, method=method)
 
     def shrink(r: float | None) -> float | None:
-        return None if r is None or 1 + (k - 1) * r <= _RELATIVE_ZERO else k / (1 + (k - 1) * r)
+        return None if r is None or 1 + (k - 1) * r <= RELATIVE_ZERO else k / (1 + (k - 1) * r)
 
     value = shrink(mean.value)
     if value is None:
@@ -239,8 +238,8 @@ def _correlations(parts: Array) -> tuple[Array, Array]:
     n, a, b, ab, aa, bb = (parts[:, :, at, :] for at in range(_PARTS))
     safe = np.where(n > 0, n, 1.0)
     product, first, second = ab - a * b / safe, aa - a * a / safe, bb - b * b / safe
-    first = np.where(first <= _RELATIVE_ZERO * np.maximum(aa, 1.0), 0.0, first)
-    second = np.where(second <= _RELATIVE_ZERO * np.maximum(bb, 1.0), 0.0, second)
+    first = np.where(first <= RELATIVE_ZERO * np.maximum(aa, 1.0), 0.0, first)
+    second = np.where(second <= RELATIVE_ZERO * np.maximum(bb, 1.0), 0.0, second)
     each = divide(product, np.sqrt(first * second))
     pooled = divide(product.sum(-1), np.sqrt(first.sum(-1) * second.sum(-1)))
     return np.clip(pooled, -1.0, 1.0), np.clip(each, -1.0, 1.0)

@@ -21,7 +21,7 @@ from autorubric.metrics.audit.facets import (
 from autorubric.metrics.audit.item_resampling import estimate_over_units
 from autorubric.metrics.audit.rubric_weights import weights_of
 from autorubric.metrics.core.contingency import divide
-from autorubric.metrics.core.estimate import Estimate, Reason
+from autorubric.metrics.core.estimate import RELATIVE_ZERO, Estimate, Reason
 from autorubric.metrics.core.label_table import table_of
 from autorubric.metrics.core.resampling import Resampling, ResamplingArguments, check_number
 from autorubric.metrics.core.result import (
@@ -165,7 +165,6 @@ def _plans_table(studies: Mapping[str, GeneralisabilityStudy], target: float) ->
 
 
 _FACETS = ("item", "judge", "order")
-_RELATIVE_ZERO = 1e-12
 
 
 def variance_components(
@@ -278,7 +277,7 @@ def _components(
     layout: FacetLayout, effects: list[Effect], variances: list[Estimate], raw: list[Estimate]
 ) -> tuple[VarianceComponent, ...]:
     total = math.fsum(one.value for one in variances if one.value is not None)
-    tolerance = _RELATIVE_ZERO * max(float(layout.squares.sum()), 1e-300)
+    tolerance = RELATIVE_ZERO * max(float(layout.squares.sum()), 1e-300)
     return tuple(
         VarianceComponent(
             source=source_of(effect, layout),

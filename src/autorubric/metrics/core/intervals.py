@@ -44,14 +44,10 @@ def t_statistic(t: float, df: float) -> TestStatistic:
 
 
 def expanded_tail(confidence_level: float, df: float) -> float:
-    """Compute the tail probability at which to cut off a bootstrap distribution from few units [1].
+    """Compute the tail probability Φ(-√((df + 1)/df) t) of a bootstrap distribution from few units.
 
-    This is Φ(-√((df + 1)/df) t), so that for a mean of df + 1 units the percentile interval is as wide as the
-    t interval.
-
-    References:
-        [1] T. C. Hesterberg (2015), What teachers should know about the bootstrap, The American Statistician
-            69(4), 371-386, section 4.3.
+    For a mean of df + 1 units, the percentile interval is then as wide as the t interval (Hesterberg 2015,
+    What teachers should know about the bootstrap, The American Statistician 69(4), section 4.3).
     """
     return float(ndtr(-math.sqrt((df + 1) / df) * t_quantile(confidence_level, df)))
 
@@ -77,10 +73,9 @@ def clopper_pearson_ends(successes: int, n: int, confidence_level: float) -> tup
 def logit_t_ends(
     proportion: float, se: float, n_units: float, confidence_level: float
 ) -> tuple[float, float]:
-    """Compute the limits of a t interval on the logit scale with `n_units - 1` degrees of freedom.
+    """Compute a t interval on the logit scale with `n_units - 1` degrees of freedom.
 
-    If the proportion is 0 or 1, or the spread between units is only rounding error, the function returns the
-    limits of the score interval with one observation per unit.
+    Without spread between units, the result is the score interval with one observation per unit.
     """
     quantile = t_quantile(confidence_level, n_units - 1)
     if proportion in (0.0, 1.0) or is_rounding(se):

@@ -313,13 +313,9 @@ def _estimate_advantage(wins: list[_PairedWins], cluster: Codes | None, options:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AltTests(ResultBase):
-    """Alternative annotator tests of all criteria that several annotators labelled.
+    """Alternative annotator tests of all criteria that several annotators labelled."""
 
-    Attributes:
-        per_criterion: Test of each criterion, which compares numbers by distance and categories by equality.
-    """
-
-    per_criterion: Mapping[str, AltTestResult]
+    per_criterion: Mapping[str, AltTestResult]  # numbers are compared by distance, categories by equality
 
     def _sentence(self) -> str:
         tested = [one for one in self.per_criterion.values() if one.passed is not None]

@@ -144,7 +144,7 @@ class LabelledScores:
         """
         # With fewer labelled items, no interval of this level is narrower than [0, 1].
         if self.n < math.ceil(confidence_level / (1 - confidence_level) - _SLACK):
-            return Ends(None, None, None)
+            return NO_ENDS
         constant, slope = self._residuals(judged)
         with np.errstate(divide="ignore", invalid="ignore"):
             equal = (constant[-1] - constant[:-1]) / (slope[:-1] - slope[-1])
