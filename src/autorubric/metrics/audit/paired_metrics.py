@@ -9,7 +9,14 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics.core.contingency import Coded, drop_incomplete, encode, numeric_column, table_units
+from autorubric.metrics.core.contingency import (
+    Coded,
+    check_lengths,
+    drop_incomplete,
+    encode,
+    numeric_column,
+    table_units,
+)
 from autorubric.metrics.core.estimate import Estimate, Reason, UndefinedEstimateError
 from autorubric.metrics.core.estimation import Figure, estimate, square
 from autorubric.metrics.core.rater_tables import row_units, weighted_units
@@ -65,11 +72,7 @@ def read_triples(
 ) -> Triples:
     """Return the complete items in the form that the metric needs: as codes, as numbers or unchanged."""
     aligned = [as_sequence(column, name) for column, name in zip(columns, _COLUMNS, strict=True)]
-    sizes = [len(column) for column in aligned]
-    if len(set(sizes)) > 1:
-        raise ArgumentError(
-            f"truth has {sizes[0]} labels, a has {sizes[1]} and b has {sizes[2]}; lengths must match"
-        )
+    check_lengths("labels", **dict(zip(_COLUMNS, aligned, strict=True)))
     if stat == "kappa" or stat == "accuracy":
         coded = encode(aligned, scale, options.labels)
         return _complete_triples(coded.codes, [codes >= 0 for codes in coded.codes], coded, options)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, NamedTuple, TypeAlias
@@ -105,11 +105,18 @@ class NumberPairs:
         return len(self.truth)
 
 
+def check_lengths(what: str, **columns: Sized) -> None:
+    """Raise an error if the columns differ in length; `what` names their entries."""
+    if len({len(column) for column in columns.values()}) > 1:
+        first, *others, last = (f"{name} has {len(column)}" for name, column in columns.items())
+        listed = f"{', '.join([f'{first} {what}', *others])} {'and' if others else 'but'} {last}"
+        raise ArgumentError(f"{listed}; lengths must match")
+
+
 def number_pairs(truth: Iterable[Any], pred: Iterable[Any], cluster: Codes | None) -> NumberPairs:
     """Return the complete pairs of two columns."""
     left, right = numeric_column(truth, "truth"), numeric_column(pred, "pred")
-    if len(left) != len(right):
-        raise ArgumentError(f"truth has {len(left)} values but pred has {len(right)}; lengths must match")
+    check_lengths("values", truth=left, pred=right)
     both = ~(np.isnan(left) | np.isnan(right))
     return NumberPairs(left[both], right[both], dense(cluster, both), int(both.size - np.count_nonzero(both)))
 
@@ -268,8 +275,7 @@ def read_pair(
         raise ArgumentError("pass truth and pred, or table")
     coded = encode((truth, pred), scale, options.labels)
     left, right = coded.codes
-    if len(left) != len(right):
-        raise ArgumentError(f"truth has {len(left)} labels but pred has {len(right)}; lengths must match")
+    check_lengths("labels", truth=left, pred=right)
     units, n_missing = table_units(left, right, coded.size, cluster_codes(options.cluster, len(left)))
     return TableInput(units, coded.size, coded.scale, coded.declared, n_missing)
 

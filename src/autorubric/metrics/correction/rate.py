@@ -9,8 +9,7 @@ from typing import Any, ClassVar, Unpack
 
 import numpy as np
 
-from autorubric.errors import ArgumentError
-from autorubric.metrics.core.contingency import divide
+from autorubric.metrics.core.contingency import check_lengths, divide
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.intervals import normal_quantile, t_quantile
 from autorubric.metrics.core.resampling import NO_ENDS, Ends
@@ -257,10 +256,7 @@ def _read_verdicts(
     """Return the items without missing values, and the number of the others."""
     tested = binary_codes(judge, "judge")
     truth, judged = binary_codes(calib_truth, "calib_truth"), binary_codes(calib_judge, "calib_judge")
-    if len(truth) != len(judged):
-        raise ArgumentError(
-            f"calib_truth has {len(truth)} labels but calib_judge has {len(judged)}; lengths must match"
-        )
+    check_lengths("labels", calib_truth=truth, calib_judge=judged)
     labels, tests = joint_clusters(calib_cluster, cluster, len(truth), len(tested))
     there, both = tested >= 0, (truth >= 0) & (judged >= 0)
     left_out = len(tested) - int(there.sum()) + len(truth) - int(both.sum())

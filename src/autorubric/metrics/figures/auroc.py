@@ -11,7 +11,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics.core.contingency import divide, drop_incomplete, encode, numeric_column
+from autorubric.metrics.core.contingency import check_lengths, divide, drop_incomplete, encode, numeric_column
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.intervals import logit_limits, normal_quantile
 from autorubric.metrics.core.metric import CATEGORICAL, metric
@@ -331,11 +331,7 @@ def _steps(
 ) -> tuple[_Steps, Reason | None]:
     left, right = encode((truth, pred), scale, options.labels).codes
     sure = np.full(len(left), np.nan) if confidence is None else numeric_column(confidence, "confidence")
-    if not len(left) == len(right) == len(sure):
-        raise ArgumentError(
-            f"truth has {len(left)} labels, pred has {len(right)} and confidence has {len(sure)} numbers; "
-            "pass one of each per answer"
-        )
+    check_lengths("values", truth=left, pred=right, confidence=sure)
     kept = (left >= 0) & (right >= 0) & ~np.isnan(sure)
     reason: Reason | None = None
     if not kept.any():

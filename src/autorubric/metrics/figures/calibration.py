@@ -102,16 +102,17 @@ def describe_bins(bins: int | None, strategy: Strategy) -> str:
     return f"{bins} bins of {kind}, including upper edges (the first bin also its lower edge)"
 
 
-def stated_forecasts(given: Forecasts) -> tuple[Array, Array, str]:
-    """Return the probabilities to calibrate, whether their events happened, and their description.
+def _stated_bins(given: Forecasts, bins: int | None, strategy: Strategy) -> tuple[Binned, str]:
+    """Return the probabilities to calibrate in bins, and their description.
 
     With one column, the probability is P(positive). With K columns, it is the probability of the top label,
     and the event is that this label is right; among equal probabilities, the first is the top label.
     """
     if given.prob.ndim == 1:
-        return given.prob, given.truth, "P(positive)"
+        return into_bins(given.prob, given.truth, given, bins, strategy), "P(positive)"
     top = given.prob.argmax(axis=1)
-    return given.prob[np.arange(given.n), top], top == given.truth, "top-label confidence"
+    stated = given.prob[np.arange(given.n), top]
+    return into_bins(stated, top == given.truth, given, bins, strategy), "top-label confidence"
 
 
 def _gaps(binned: Binned, weights: Array) -> Array:
@@ -198,9 +199,7 @@ def ece(
         [3] A. Kumar, P. Liang, T. Ma (2019), Verified uncertainty calibration, NeurIPS 32.
     """
     options = IntervalOptions(**interval)
-    given = read_forecasts(truth, prob, scale, options)
-    stated, right, kind = stated_forecasts(given)
-    binned = into_bins(stated, right, given, bins, strategy)
+    binned, kind = _stated_bins(read_forecasts(truth, prob, scale, options), bins, strategy)
     compute = _debiased_gaps if debiased else _gaps
     name = f"{'debiased ' if debiased else ''}ECE of {kind}, {describe_bins(bins, strategy)}"
     of: Compute = lambda weights: compute(binned, weights)  # noqa: E731
@@ -273,15 +272,14 @@ def reliability_curve(
             precipitation and temperature, Applied Statistics 26(1), 41-47.
     """
     options = IntervalOptions(**interval)
-    given = read_forecasts(truth, prob, scale, options)
-    stated, right, kind = stated_forecasts(given)
-    binned = into_bins(stated, right, given, bins, strategy)
+    binned, kind = _stated_bins(read_forecasts(truth, prob, scale, options), bins, strategy)
     method = f"reliability of {kind}, {describe_bins(bins, strategy)}"
-    if not given.n:
-        return ReliabilityCurve(bins=(), n=0, n_missing=given.n_missing, method=method, reason="no_pairs")
+    n, n_missing = binned.seen.n, binned.seen.n_missing
+    if not n:
+        return ReliabilityCurve(bins=(), n=0, n_missing=n_missing, method=method, reason="no_pairs")
     _, forecasts, _ = binned.means(binned.ones)
     found = tuple(_bin(binned, place, float(forecasts[place]), options) for place in range(len(forecasts)))
-    return ReliabilityCurve(bins=found, n=given.n, n_missing=given.n_missing, method=method)
+    return ReliabilityCurve(bins=found, n=n, n_missing=n_missing, method=method)
 
 
 def _bin(binned: Binned, place: int, forecast: float, options: IntervalOptions) -> ReliabilityBin:

@@ -16,6 +16,7 @@ import numpy as np
 
 from autorubric.errors import ArgumentError
 from autorubric.metrics.core.contingency import (
+    check_lengths,
     cluster_codes,
     dense,
     drop_incomplete,
@@ -53,8 +54,7 @@ def scored_items(
 ) -> ScoredItems:
     """Return the items that have both scores."""
     left, right = numeric_column(gold, "gold"), numeric_column(pred, "pred")
-    if len(left) != len(right):
-        raise ArgumentError(f"gold has {len(left)} scores but pred has {len(right)}; lengths must match")
+    check_lengths("scores", gold=left, pred=right)
     both = ~(np.isnan(left) | np.isnan(right))
     group, clusters = cluster_codes(groups, len(left), "groups"), cluster_codes(cluster, len(left))
     if group is not None and clusters is not None:
