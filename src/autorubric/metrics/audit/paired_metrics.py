@@ -10,7 +10,7 @@ import numpy as np
 
 from autorubric.errors import ArgumentError
 from autorubric.metrics.core.contingency import (
-    Coded,
+    CodedLabels,
     check_lengths,
     drop_incomplete,
     encode,
@@ -53,7 +53,7 @@ class Triples:
     truth: Array
     a: Array
     b: Array
-    coded: Coded | None  # scale of the codes; None for numbers and labels
+    coded: CodedLabels | None  # scale of the codes; None for numbers and labels
     cluster: Codes | None  # of each item, without gaps; None if each item is its own unit
     n_missing: int  # items excluded because the truth or a judgement was missing
 
@@ -114,7 +114,7 @@ def _as_array(column: Any) -> Array:
 
 
 def _complete_triples(
-    columns: Sequence[Array], there: list[Array], coded: Coded | None, options: IntervalOptions
+    columns: Sequence[Array], there: list[Array], coded: CodedLabels | None, options: IntervalOptions
 ) -> Triples:
     all_there = there[0] & there[1] & there[2]
     truth, a, b = (column[all_there] for column in columns)

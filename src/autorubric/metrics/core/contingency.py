@@ -118,11 +118,13 @@ def number_pairs(truth: Iterable[Any], pred: Iterable[Any], cluster: Codes | Non
     left, right = numeric_column(truth, "truth"), numeric_column(pred, "pred")
     check_lengths("values", truth=left, pred=right)
     both = ~(np.isnan(left) | np.isnan(right))
-    return NumberPairs(left[both], right[both], dense(cluster, both), int(both.size - np.count_nonzero(both)))
+    return NumberPairs(
+        left[both], right[both], renumber_kept(cluster, both), int(both.size - np.count_nonzero(both))
+    )
 
 
 @dataclass(frozen=True, slots=True)
-class Coded:
+class CodedLabels:
     """Labels encoded as positions on one scale."""
 
     codes: tuple[Codes, ...]  # one array per rater, each of shape `(n,)`
@@ -131,21 +133,21 @@ class Coded:
     declared: bool
 
 
-def encode(columns: Iterable[Iterable[Any]], scale: Scale | None, labels: int | None) -> Coded:
+def encode(columns: Iterable[Iterable[Any]], scale: Scale | None, labels: int | None) -> CodedLabels:
     """Encode columns of labels on one scale, declared or inferred from all columns."""
     sequences = [as_sequence(column, "labels") for column in columns]
     if labels is not None:
         if scale is not None:
             raise ArgumentError("pass either scale or labels, not both")
-        return Coded(tuple(_bare_codes(column, labels) for column in sequences), None, labels, True)
+        return CodedLabels(tuple(_bare_codes(column, labels) for column in sequences), None, labels, True)
     if isinstance(scale, Interval):
         raise ArgumentError(f"{scale} has no categories; pass Binary(), Nominal(labels) or Ordinal(labels)")
     levels = [_levels(column) for column in sequences]
     used = scale or infer_scale(label for seen, _ in levels for label in seen)
     if used is None:
-        return Coded(tuple(np.full(len(c), MISSING, dtype=np.int64) for c in sequences), None, 0, False)
+        return CodedLabels(tuple(np.full(len(c), MISSING, dtype=np.int64) for c in sequences), None, 0, False)
     codes = tuple(used.encode(seen) if where is None else used.encode(seen)[where] for seen, where in levels)
-    return Coded(codes, used, used.size, scale is not None)
+    return CodedLabels(codes, used, used.size, scale is not None)
 
 
 def _levels(column: Any) -> tuple[list[Any], Codes | None]:
@@ -221,7 +223,7 @@ def cluster_codes(cluster: Iterable[Any] | None, n: int, what: str = "cluster") 
     return codes
 
 
-def dense(members: Codes | None, kept: Array) -> Codes | None:
+def renumber_kept(members: Codes | None, kept: Array) -> Codes | None:
     """Return the clusters of the kept units, numbered without gaps."""
     return None if members is None else renumber(members[kept])
 
@@ -229,7 +231,7 @@ def dense(members: Codes | None, kept: Array) -> Codes | None:
 def drop_incomplete(complete: Array, cluster: Iterable[Any] | None) -> tuple[Codes | None, int]:
     """Return the clusters of the complete units, numbered without gaps, and the number of other units."""
     n_missing = int(complete.size - np.count_nonzero(complete))
-    return dense(cluster_codes(cluster, len(complete)), complete), n_missing
+    return renumber_kept(cluster_codes(cluster, len(complete)), complete), n_missing
 
 
 def cell_units(cells: Codes, n_cells: int, cluster: Codes | None) -> Units:
@@ -286,7 +288,7 @@ def table_units(left: Codes, right: Codes, size: int, cluster: Codes | None) -> 
     n_missing = int(both.size - np.count_nonzero(both))
     if n_missing:
         left, right = left[both], right[both]
-    return cell_units(left * size + right, size * size, dense(cluster, both)), n_missing
+    return cell_units(left * size + right, size * size, renumber_kept(cluster, both)), n_missing
 
 
 def _read_table(table: Any, scale: Scale | None, labels: int | None) -> TableInput:
@@ -399,12 +401,8 @@ def mcc_of(table: Array) -> Array:
     return divide(covariance, np.sqrt(spread))
 
 
-def near(size: int, k: int) -> Array:
-    """Return a 0/1 mask of the cells of a K × K table that are at most k places off the diagonal."""
-    places = np.arange(size)
-    return np.asarray(np.abs(places[:, None] - places[None, :]) <= k, dtype=float)
-
-
 def adjacent_accuracy_of(table: Array, k: int = 1) -> Array:
     """Compute the proportion of pairs at most k places off the diagonal."""
-    return divide((table * near(table.shape[-1], k)).sum((-1, -2)), table.sum((-1, -2)))
+    places = np.arange(table.shape[-1])
+    near = (np.abs(places[:, None] - places[None, :]) <= k).astype(float)
+    return divide((table * near).sum((-1, -2)), table.sum((-1, -2)))

@@ -44,7 +44,7 @@ def item_scores(item: ScoredItem) -> dict[Rater, float | None]:
     score, for example if a judge gave no answer. The result is empty without labels.
     """
     answers = {name: answer for name, answer in item.truth.items() if answer is not None}
-    labelled = _grounded(item.root.leaves, answers)
+    labelled = _labelled_criteria(item.root.leaves, answers)
     if not labelled:
         return {}
     scores: dict[Rater, float | None] = {TRUTH: _truth_score(item.root, labelled, answers)}
@@ -60,7 +60,9 @@ def item_scores(item: ScoredItem) -> dict[Rater, float | None]:
     return scores
 
 
-def _grounded(criteria: Sequence[BaseCriterion], answers: Mapping[str, Answer]) -> list[BaseCriterion]:
+def _labelled_criteria(
+    criteria: Sequence[BaseCriterion], answers: Mapping[str, Answer]
+) -> list[BaseCriterion]:
     """Return the criteria that have a label, and whose dependencies all have labels."""
     conditions = {c.name or "": c.when.criterion for c in criteria if c.when is not None}
 
@@ -114,19 +116,19 @@ def _judge_entry(judge: str, report: EnsembleCriterionReport | None) -> Entry:
     return Entry.of(report.score_value if own.status == report.status == "abstained" else None, own)
 
 
-def regrouped(root: RubricGroup, criteria: Mapping[str, BaseCriterion]) -> RubricGroup:
+def regroup(root: RubricGroup, criteria: Mapping[str, BaseCriterion]) -> RubricGroup:
     """Return the tree with leaves of these names replaced; criteria with new names are added to the root."""
     leaves = {leaf.name or "": leaf for leaf in root.leaves}
     if all(leaves.get(name) is criterion for name, criterion in criteria.items()):
         return root
-    placed = _replaced(root, criteria)
+    placed = _replace_leaves(root, criteria)
     homeless = [criterion for name, criterion in criteria.items() if name not in leaves]
     return RubricGroup(root.name, (*placed.criteria, *homeless))
 
 
-def _replaced(group: RubricGroup, criteria: Mapping[str, BaseCriterion]) -> RubricGroup:
+def _replace_leaves(group: RubricGroup, criteria: Mapping[str, BaseCriterion]) -> RubricGroup:
     members = [
-        _replaced(one, criteria) if isinstance(one, RubricGroup) else criteria.get(one.name or "", one)
+        _replace_leaves(one, criteria) if isinstance(one, RubricGroup) else criteria.get(one.name or "", one)
         for one in group.criteria
     ]
     return RubricGroup(group.name, tuple(members), group.weight)

@@ -20,7 +20,7 @@ from autorubric.metrics.core.item_scores import (
     ScoredItem,
     SupportsGradedRun,
     item_scores,
-    regrouped,
+    regroup,
 )
 from autorubric.metrics.core.scales import Array, Codes
 from autorubric.metrics.core.votes_table import (
@@ -126,7 +126,7 @@ def _root_of(
     """
     graded = {name: report.criterion for name, report in by_name.items()}
     try:
-        return regrouped(dataset.get_item_rubric(i).root, graded)
+        return regroup(dataset.get_item_rubric(i).root, graded)
     except ArgumentError:
         return RubricGroup("", tuple(graded.values())) if graded else None
 

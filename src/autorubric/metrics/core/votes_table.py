@@ -232,10 +232,10 @@ class TableRows:
 
     def code(self, criterion: BaseCriterion, answer: Answer) -> int:
         """Return the position of the answer in the declared answers or, for a comparison, of its outcome."""
-        standing = criterion.candidate_values(answer)
-        if standing:
+        values = criterion.candidate_values(answer)
+        if values:
             known = self.outcomes.setdefault(self.place(criterion), {})
-            above = tuple(sum(other > own for other in standing) for own in standing)
+            above = tuple(sum(other > own for other in values) for own in values)
             return known.setdefault(above, len(known))
         return -1 if answer.index is None or answer.cannot_assess else answer.index
 

@@ -218,20 +218,20 @@ def decision(
             these policies, an argument is invalid, or the `judge_error` run has different criteria or judges.
     """
     threshold = check_number("threshold", threshold, hint="the lowest score that passes")
-    checked = _Options(confidence_level=confidence_level, **options)
+    settings = _Options(confidence_level=confidence_level, **options)
     _check_report(report)
-    rules = _scoring_rules(report, checked)
-    votes = {one.name: group_votes(one, checked.aggregation) for one in report.report}
+    rules = _scoring_rules(report, settings)
+    votes = {one.name: group_votes(one, settings.aggregation) for one in report.report}
     decisions = {name: one.decided for name, one in votes.items()}
     _check_score(report, rules.score(decisions))
     resampler = VoteResampler(rules, votes, decisions, open_criteria(rules, decisions))
     if judge_error is not None:
-        if not checked.normalize:
+        if not settings.normalize:
             raise ArgumentError("judge_error requires scores in [0, 1]; leave normalize at True")
-        labelled = labelled_scores(judge_error, checked.dataset, report)
+        labelled = labelled_scores(judge_error, settings.dataset, report)
         basis = _from_judge_error(report, resampler, labelled, confidence_level)
     else:
-        basis = _from_resamples(report, resampler, checked)
+        basis = _from_resamples(report, resampler, settings)
     score, hard, sources = basis
     return DecisionResult(
         verdict=_verdict(threshold, score, hard) if sources else "UNDECIDED",

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, TypeAlias, Unpack
 import numpy as np
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics.core.contingency import Coded, cluster_codes, encode, numeric_column
+from autorubric.metrics.core.contingency import CodedLabels, cluster_codes, encode, numeric_column
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.metric import MetricSpec
 from autorubric.metrics.core.resampling import IntervalArguments, IntervalOptions, interval_of
@@ -141,7 +141,7 @@ def _number_pairs(people: Annotators) -> list[_HeldOut]:
     return found
 
 
-def _label_pairs(people: Annotators, coded: Coded) -> list[_HeldOut]:
+def _label_pairs(people: Annotators, coded: CodedLabels) -> list[_HeldOut]:
     codes = np.array(coded.codes).reshape(len(people.columns), people.n_items)
     counts = (codes[:, :, None] == np.arange(coded.size)).astype(np.int64)
     total = counts.sum(axis=0)
@@ -158,7 +158,7 @@ def _label_pairs(people: Annotators, coded: Coded) -> list[_HeldOut]:
     return found
 
 
-def _metric_of(known: MetricSpec | None, stat: Statistic, coded: Coded | None) -> _Metric:
+def _metric_of(known: MetricSpec | None, stat: Statistic, coded: CodedLabels | None) -> _Metric:
     """Return the metric as a function of numbers or, if `coded` is passed, of codes."""
     scale = None if coded is None else coded.scale
     labels = np.array(scale.labels if scale is not None else [], dtype=object)

@@ -316,7 +316,7 @@ def accuracy_at_coverage(
         nothing = Estimate.undefined(reason, n=0, method=_NAME, n_missing=seen.n_missing)
         return CoverageCurve(points=(), aurc=nothing, n=0, n_missing=seen.n_missing, reason=reason)
     figure = weighted_figure(_NAME, steps.area, t_ends(seen, steps.effects))
-    points = tuple(_point(steps, place, options) for place in _reported(steps, coverages))
+    points = tuple(_point(steps, place, options) for place in _places_at(steps, coverages))
     return CoverageCurve(
         points=points, aurc=seen.estimate(figure, options), n=seen.n, n_missing=seen.n_missing
     )
@@ -345,7 +345,7 @@ def _steps(
     return _Steps(wrong, step.reshape(-1), np.append(starts[1:], n), -thresholds, seen), reason
 
 
-def _reported(steps: _Steps, coverages: Sequence[float] | None) -> list[int]:
+def _places_at(steps: _Steps, coverages: Sequence[float] | None) -> list[int]:
     if coverages is None:
         if len(steps.ends) <= _MOST_POINTS:
             return list(range(len(steps.ends)))

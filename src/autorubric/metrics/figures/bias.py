@@ -39,7 +39,7 @@ class PairedTest(NamedTuple):
     method: PMethod
 
 
-def _levelled(differences: Array) -> Array:
+def _scale_differences(differences: Array) -> Array:
     """Return the nonzero differences divided by the largest and rounded, so that equal ones compare equal."""
     greatest = float(np.abs(differences).max(initial=0.0))
     if greatest == 0.0:
@@ -59,7 +59,7 @@ def wilcoxon(differences: Array, alternative: Alternative = "two-sided") -> Pair
     References:
         [1] F. Wilcoxon (1945), Individual comparisons by ranking methods, Biometrics Bulletin 1(6), 80-83.
     """
-    kept = _levelled(differences)
+    kept = _scale_differences(differences)
     n = len(kept)
     if not n:
         return None
@@ -106,7 +106,7 @@ def sign_flip(
         [2] B. Phipson, G. K. Smyth (2010), Permutation p-values should never be zero, Statistical
             Applications in Genetics and Molecular Biology 9(1), 39.
     """
-    kept = _levelled(differences)
+    kept = _scale_differences(differences)
     if not len(kept):
         return PairedTest(0.0, 1.0, "exact")
     distance = {"two-sided": np.abs, "greater": np.positive, "less": np.negative}[alternative]

@@ -18,7 +18,7 @@ Comparison: TypeAlias = tuple[str, str, str | None]
 """Two players and the winner, or None for a tie."""
 
 
-def checked(comparison: Any) -> Comparison:
+def read_comparison(comparison: Any) -> Comparison:
     """Return the comparison as a tuple `(left, right, winner)`."""
     try:
         left, right, winner = comparison
@@ -80,7 +80,7 @@ def elo(comparisons: Iterable[Comparison], *, k: float = 32.0, initial: float = 
     ratings: dict[str, float] = {}
     n = 0
     for comparison in comparisons:
-        left, right, winner = checked(comparison)
+        left, right, winner = read_comparison(comparison)
         apart = ratings.setdefault(left, initial) - ratings.setdefault(right, initial)
         scored = 0.5 if winner is None else float(winner == left)
         # This is 1 / (1 + 10^(-apart / 400)) without overflow.
@@ -225,7 +225,7 @@ def _contests(comparisons: Iterable[Comparison]) -> tuple[list[str], list[Contes
     players: dict[str, int] = {}
     counts: dict[tuple[int, int], list[int]] = {}
     for comparison in comparisons:
-        left, right, winner = checked(comparison)
+        left, right, winner = read_comparison(comparison)
         places = [players.setdefault(name, len(players)) for name in (left, right)]
         outcome = 2 if winner is None else int((winner == left) != (places[0] < places[1]))
         counts.setdefault((min(places), max(places)), [0, 0, 0])[outcome] += 1

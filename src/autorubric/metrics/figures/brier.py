@@ -15,7 +15,7 @@ from autorubric.metrics.core.metric import CATEGORICAL, metric
 from autorubric.metrics.core.resampling import NO_ENDS, Ends, IntervalArguments, IntervalOptions, check_number
 from autorubric.metrics.core.result import Record
 from autorubric.metrics.core.scales import Array, Scale
-from autorubric.metrics.figures.calibration import Binned, Strategy, describe_bins, into_bins
+from autorubric.metrics.figures.calibration import BinnedForecasts, Strategy, assign_bins, describe_bins
 from autorubric.metrics.figures.forecasts import (
     EndsOf,
     Forecasts,
@@ -64,7 +64,7 @@ class BrierParts(Record):
 class _BrierTerms:
     """Parts of the Brier score of binned forecasts, as functions of the observation weights."""
 
-    binned: Binned
+    binned: BinnedForecasts
 
     def reliability(self, weights: Array) -> Array:
         n, forecast, rate = self.binned.means(weights)
@@ -160,7 +160,7 @@ def brier_parts(
             f"prob must have at most two columns; got {given.n_classes}. For more classes, pass truth == k "
             "and prob[:, k] for each class k"
         )
-    binned = into_bins(given.positive, given.truth, given, bins, strategy)
+    binned = assign_bins(given.positive, given.truth, given, bins, strategy)
     parts = _BrierTerms(binned)
     estimates = {name: _estimate(binned, parts, name, options) for name in ("uncertainty", *_BOUNDS)}
     return BrierParts(
@@ -170,7 +170,7 @@ def brier_parts(
     )
 
 
-def _estimate(binned: Binned, parts: _BrierTerms, name: str, options: IntervalOptions) -> Estimate:
+def _estimate(binned: BinnedForecasts, parts: _BrierTerms, name: str, options: IntervalOptions) -> Estimate:
     if name == "uncertainty":
         ends: EndsOf = parts.uncertainty_ends
     else:

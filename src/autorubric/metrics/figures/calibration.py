@@ -37,7 +37,7 @@ Strategy: TypeAlias = Literal["width", "mass"]
 
 
 @dataclass(frozen=True, slots=True)
-class Binned:
+class BinnedForecasts:
     """Forecasts sorted by bin, without empty bins."""
 
     prob: Array  # forecast probability, shape `(n,)`
@@ -63,7 +63,9 @@ class Binned:
         return np.ones(len(self.prob))
 
 
-def into_bins(prob: Array, happened: Array, given: Forecasts, bins: int | None, strategy: Strategy) -> Binned:
+def assign_bins(
+    prob: Array, happened: Array, given: Forecasts, bins: int | None, strategy: Strategy
+) -> BinnedForecasts:
     """Assign forecasts to bins; with `bins=None`, each distinct forecast has its own bin."""
     if bins is not None:
         check_number("bins", bins, "[1, inf)", whole=True)
@@ -72,7 +74,7 @@ def into_bins(prob: Array, happened: Array, given: Forecasts, bins: int | None, 
     order = np.argsort(where, kind="stable")
     used, starts, place = np.unique(where[order], return_index=True, return_inverse=True)
     cluster = None if given.cluster is None else given.cluster[order]
-    return Binned(
+    return BinnedForecasts(
         prob[order],
         happened[order].astype(float),
         place.reshape(-1),
@@ -102,26 +104,26 @@ def describe_bins(bins: int | None, strategy: Strategy) -> str:
     return f"{bins} bins of {kind}, including upper edges (the first bin also its lower edge)"
 
 
-def _stated_bins(given: Forecasts, bins: int | None, strategy: Strategy) -> tuple[Binned, str]:
+def _stated_bins(given: Forecasts, bins: int | None, strategy: Strategy) -> tuple[BinnedForecasts, str]:
     """Return the probabilities to calibrate in bins, and their description.
 
     With one column, the probability is P(positive). With K columns, it is the probability of the top label,
     and the event is that this label is right; among equal probabilities, the first is the top label.
     """
     if given.prob.ndim == 1:
-        return into_bins(given.prob, given.truth, given, bins, strategy), "P(positive)"
+        return assign_bins(given.prob, given.truth, given, bins, strategy), "P(positive)"
     top = given.prob.argmax(axis=1)
     stated = given.prob[np.arange(given.n), top]
-    return into_bins(stated, top == given.truth, given, bins, strategy), "top-label confidence"
+    return assign_bins(stated, top == given.truth, given, bins, strategy), "top-label confidence"
 
 
-def _gaps(binned: Binned, weights: Array) -> Array:
+def _gaps(binned: BinnedForecasts, weights: Array) -> Array:
     """Sum |mean forecast - rate| over bins, weighted by each bin's share of forecasts, shape `(...)`."""
     n, forecast, rate = binned.means(weights)
     return np.asarray((n * np.abs(forecast - rate)).sum(-1) / weights.sum(-1))
 
 
-def _debiased_gaps(binned: Binned, weights: Array) -> Array:
+def _debiased_gaps(binned: BinnedForecasts, weights: Array) -> Array:
     """Compute `_gaps` minus its bias from chance, since a gap g with error s averages E|N(g, s²)|."""
     n, forecast, rate = binned.means(weights)
     gap = np.abs(forecast - rate)
@@ -131,7 +133,7 @@ def _debiased_gaps(binned: Binned, weights: Array) -> Array:
     return np.asarray(np.maximum((n * (2 * gap - shown)).sum(-1) / weights.sum(-1), 0.0))
 
 
-def _ece_ends(binned: Binned) -> EndsOf:
+def _ece_ends(binned: BinnedForecasts) -> EndsOf:
     """Return a t interval widened by the largest and smallest bias that chance may have added."""
 
     def ends(value: float, confidence_level: float) -> Ends:
@@ -282,7 +284,7 @@ def reliability_curve(
     return ReliabilityCurve(bins=found, n=n, n_missing=n_missing, method=method)
 
 
-def _bin(binned: Binned, place: int, forecast: float, options: IntervalOptions) -> ReliabilityBin:
+def _bin(binned: BinnedForecasts, place: int, forecast: float, options: IntervalOptions) -> ReliabilityBin:
     inside = binned.place == place
     happened = binned.happened[inside]
     cluster = None if binned.seen.cluster is None else binned.seen.cluster[inside]

@@ -50,14 +50,14 @@ class _Samples:
         return left, right
 
 
-def on_grid(a: Array, b: Array) -> tuple[Array, Codes, Codes]:
+def merge_values(a: Array, b: Array) -> tuple[Array, Codes, Codes]:
     """Return the sorted distinct numbers of both samples, and the index of each number among them."""
     grid, where = np.unique(np.concatenate([a, b]), return_inverse=True)
     where = where.reshape(-1)
     return grid, where[: len(a)], where[len(a) :]
 
 
-def work(grid: Array, weights_a: Array, weights_b: Array) -> Array:
+def cdf_distance(grid: Array, weights_a: Array, weights_b: Array) -> Array:
     """Compute ∫ |F_a - F_b| over the grid of distinct values, for weights of shape `(..., len(grid))`."""
     below_a = np.cumsum(weights_a, axis=-1)[..., :-1] / weights_a.sum(-1)[..., None]
     below_b = np.cumsum(weights_b, axis=-1)[..., :-1] / weights_b.sum(-1)[..., None]
@@ -96,7 +96,7 @@ def _place_on_grid(a: Iterable[Any], b: Iterable[Any], scale: Scale | None) -> t
     if span:
         divisor, unit = span, "units of the declared range"
     present = [~np.isnan(side) for side in sides]
-    grid, *places = on_grid(sides[0][present[0]], sides[1][present[1]])
+    grid, *places = merge_values(sides[0][present[0]], sides[1][present[1]])
     codes_a, codes_b = (np.full(len(side), MISSING, dtype=np.int64) for side in sides)
     codes_a[present[0]], codes_b[present[1]] = places
     return _Samples(codes_a, codes_b, len(grid)), grid / divisor, unit
@@ -128,7 +128,7 @@ def wasserstein_distance(
     options = IntervalOptions(**interval)
     samples, grid, unit = _place_on_grid(a, b, scale)
     name = f"Wasserstein distance in {unit}, pairing ignored"
-    return _estimate(name, samples, lambda left, right: work(grid, left, right), options)
+    return _estimate(name, samples, lambda left, right: cdf_distance(grid, left, right), options)
 
 
 @metric(inputs="samples", levels=ALL_LEVELS, reference="Lin 1991; Endres and Schindelin 2003", perfect=0.0)
@@ -332,10 +332,10 @@ def earth_movers_distance(a: Iterable[Any], b: Iterable[Any]) -> EMDResult:
     left, right = _present(a, "a"), _present(b, "b")
     if not (len(left) and len(right)):
         return EMDResult(emd=None, mean_difference=None, n_a=len(left), n_b=len(right), reason="no_values")
-    grid, at_a, at_b = on_grid(left, right)
+    grid, at_a, at_b = merge_values(left, right)
     counts = [np.bincount(at, minlength=len(grid)).astype(float) for at in (at_a, at_b)]
     return EMDResult(
-        emd=float(work(grid, *counts)),
+        emd=float(cdf_distance(grid, *counts)),
         mean_difference=float(right.mean() - left.mean()),
         n_a=len(left),
         n_b=len(right),

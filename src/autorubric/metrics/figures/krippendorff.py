@@ -21,7 +21,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics.core.contingency import cluster_codes, dense, number_codes
+from autorubric.metrics.core.contingency import cluster_codes, number_codes, renumber_kept
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.estimation import Figure, estimate
 from autorubric.metrics.core.metric import ALL_LEVELS, SIGNED, metric
@@ -245,7 +245,7 @@ def _pairable(codes: Codes, values: Array | None, options: IntervalOptions, note
         counts=table.counts[kept],
         values=values,
         size=size,
-        cluster=dense(members, kept),
+        cluster=renumber_kept(members, kept),
         prior=None,
         any_rated=bool(rated.any()),
         n_units=len(codes),

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, Unpack
 import numpy as np
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics.core.contingency import Coded, TableInput, drop_incomplete, encode, read_rows
+from autorubric.metrics.core.contingency import CodedLabels, TableInput, drop_incomplete, encode, read_rows
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.estimation import Figure, delta, estimate, logit_t
 from autorubric.metrics.core.metric import CATEGORICAL, SIGNED, metric
@@ -138,7 +138,7 @@ def ratings_estimate(
     return counts_estimate(coefficient, counts, matrix, options, describe(weights, declared=coded.declared))
 
 
-def require_declared(name: str, given: Coded | TableInput) -> None:
+def require_declared(name: str, given: CodedLabels | TableInput) -> None:
     """Raise an error if categories that the metric depends on are neither declared nor binary."""
     if given.size and not (given.declared or isinstance(given.scale, Binary)):
         raise ArgumentError(
@@ -154,7 +154,7 @@ def units_by_category(codes: Codes, size: int) -> Array:
     return flat.reshape(len(codes), size).astype(float)
 
 
-def code_ratings(ratings: Any, scale: Scale | None, labels: int | None) -> tuple[Coded, Any]:
+def code_ratings(ratings: Any, scale: Scale | None, labels: int | None) -> tuple[CodedLabels, Any]:
     """Encode labels of shape `(n_units, n_raters)` as codes of the same shape, -1 where missing."""
     rows = read_rows(ratings, "ratings")
     if isinstance(rows, np.ndarray):
@@ -290,7 +290,7 @@ def fleiss_kappa(
             76(5), 378-382.
         [2] K. L. Gwet (2014), Handbook of inter-rater reliability, 4th ed., ch. 2.
     """
-    return _either(_FLEISS, ratings, counts, scale, weights, CodedOptions(**interval))
+    return _estimate_agreement(_FLEISS, ratings, counts, scale, weights, CodedOptions(**interval))
 
 
 @metric(
@@ -373,10 +373,10 @@ def percent_agreement(
 
     The result is undefined if no unit has two ratings (`no_pairs`). See `fleiss_kappa` for the arguments.
     """
-    return _either(_PERCENT, ratings, counts, scale, weights, CodedOptions(**interval))
+    return _estimate_agreement(_PERCENT, ratings, counts, scale, weights, CodedOptions(**interval))
 
 
-def _either(
+def _estimate_agreement(
     coefficient: CountCoefficient,
     ratings: Any,
     counts: Any,

@@ -18,10 +18,10 @@ from autorubric.errors import ArgumentError
 from autorubric.metrics.core.contingency import (
     check_lengths,
     cluster_codes,
-    dense,
     drop_incomplete,
     numeric_column,
     renumber,
+    renumber_kept,
 )
 from autorubric.metrics.core.scales import Array, Codes
 from autorubric.metrics.figures.ranks import sums_before
@@ -61,7 +61,11 @@ def scored_items(
         _check_groups(group, clusters)
     members, n_missing = drop_incomplete(both, clusters)
     return ScoredItems(
-        gold=left[both], pred=right[both], group=dense(group, both), cluster=members, n_missing=n_missing
+        gold=left[both],
+        pred=right[both],
+        group=renumber_kept(group, both),
+        cluster=members,
+        n_missing=n_missing,
     )
 
 

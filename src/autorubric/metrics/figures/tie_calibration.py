@@ -105,7 +105,7 @@ def tie_calibrated_pairwise_accuracy(
 def _calibrate(items: ScoredItems, folds: int, options: IntervalOptions) -> TieCalibratedAccuracy:
     rng = options.generator()
     gains = _gains(items, rng)
-    fold = _deal(items, folds, rng)
+    fold = _assign_folds(items, folds, rng)
     chosen = _best(gains, np.ones(len(gains.size), dtype=bool))
     note = "in-sample optimum (optimistic; report cross_validated instead)"
     every = [_part(items, np.arange(items.n), chosen)]
@@ -175,7 +175,7 @@ def _best(gains: _Gains, kept: Array) -> float:
     return float(size[last[np.argmax(gained[last] >= gained[last].max() - _ROUNDING)]])
 
 
-def _deal(items: ScoredItems, folds: int, rng: np.random.Generator) -> Codes | None:
+def _assign_folds(items: ScoredItems, folds: int, rng: np.random.Generator) -> Codes | None:
     """Assign each item to a fold; None if there are too few items to hold some out."""
     units = items.cluster if items.cluster is not None else items.group
     n_units = items.n if units is None else int(units.max(initial=-1)) + 1
