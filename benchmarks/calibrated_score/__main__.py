@@ -24,7 +24,7 @@ import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
 from autorubric.metrics import Estimate
-from autorubric.metrics.correction.arguments import CorrectionOptions
+from autorubric.metrics.correction.samples import CorrectionOptions
 from autorubric.metrics.correction.score import correct_criteria
 from autorubric.metrics.correction.score_columns import CriterionColumns, ScoredRun, join_calibration
 from benchmarks._output import markdown

@@ -18,7 +18,7 @@ from autorubric import (
     evaluate_sync,
 )
 from autorubric.metrics import MetricsResult
-from autorubric.metrics.core.item_scores import PANEL, TRUTH, ScoredItem, item_scores, regrouped
+from autorubric.metrics.core.item_scores import PANEL, TRUTH, ScoredItem, item_scores, regroup
 from autorubric.metrics.core.read_votes import read_votes
 from tests.doubles import binary, choice
 from tests.metrics.reports import labelled, report, run
@@ -96,9 +96,9 @@ def test_a_judge_that_was_not_asked_goes_by_the_panel() -> None:
 
 def test_graded_criteria_take_their_places() -> None:
     """A tree is scored with the criteria as they were graded; those without a place stand in its root."""
-    assert regrouped(TREE.root, {"kind": KIND, "style": STYLE}) is TREE.root
+    assert regroup(TREE.root, {"kind": KIND, "style": STYLE}) is TREE.root
     heavier, stray = binary("kind", 3.0), binary("stray")
-    found = regrouped(TREE.root, {"kind": heavier, "stray": stray})
+    found = regroup(TREE.root, {"kind": heavier, "stray": stray})
     assert found.leaves == (SAFE, heavier, STYLE, stray)
     assert [(group.name, group.weight) for group in found.groups] == [("", 10.0), ("safety", 5.0)]
 

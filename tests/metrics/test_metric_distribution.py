@@ -14,6 +14,7 @@ from autorubric.metrics import (
     Ordinal,
     bias,
     earth_movers_distance,
+    js_distance,
     ks_test,
     score_distribution,
     systematic_bias,
@@ -45,6 +46,13 @@ def test_a_declared_scale_makes_the_distance_free_of_units():
     for scale_ in (Nominal("ab"), Interval(0, 1)):
         with pytest.raises(ArgumentError):
             wasserstein_distance([5], [7], scale=scale_)
+
+
+def test_the_standard_error_is_the_spread_of_the_resamples():
+    """With two resamples, the denominator n - 1 gives |d1 - d2| / √2, of which the interval is a share."""
+    for distance in (wasserstein_distance, js_distance):
+        found = distance(A, B.round(), n_resamples=2, confidence_level=0.9)
+        assert found.se == pytest.approx(width(found) / 0.9 / np.sqrt(2))
 
 
 def test_resampling_of_two_samples():

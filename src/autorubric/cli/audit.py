@@ -200,7 +200,7 @@ class Audit:
         return PartResult(_corrected_blocks(found), found.to_dict())
 
     def _alt_test(self) -> PartResult:
-        from autorubric.metrics.audit.alt_tests import run_alt_tests
+        from autorubric.metrics.correction.alt_test import run_alt_tests
 
         found = run_alt_tests(self._result, self._dataset, abstain=self._abstain, rng=self._seed)
         if not found.per_criterion:

@@ -11,11 +11,10 @@ import numpy as np
 
 from autorubric.criteria.values import VerdictCounts
 from autorubric.errors import TokenUsage
-from autorubric.metrics.audit.labelled_votes import distinct_names
 from autorubric.metrics.core.item_scores import TRUTH, LabelledDataset, Rater, SupportsGradedItem
 from autorubric.metrics.core.read_votes import read_votes
 from autorubric.metrics.core.scales import Array
-from autorubric.metrics.core.votes_table import VotesTable
+from autorubric.metrics.core.votes_table import VotesTable, distinct_names
 from autorubric.scoring.reports import verdicts_by_judge
 from autorubric.support.objects import Json
 

@@ -12,8 +12,7 @@ from scipy.stats import t
 
 from autorubric.errors import ArgumentError
 from autorubric.metrics import panel_audit
-from autorubric.metrics.audit.labelled_votes import read_labelled_votes
-from autorubric.metrics.audit.panel_estimates import error_correlations
+from autorubric.metrics.audit.panel_estimates import error_correlations, read_labelled_votes
 from autorubric.metrics.core.label_table import table_of
 from autorubric.metrics.core.resampling import Resampling
 from tests.metrics.asserting import number

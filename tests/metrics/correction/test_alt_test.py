@@ -12,7 +12,7 @@ from scipy.stats import ttest_1samp
 from statsmodels.stats.multitest import multipletests
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics import alt_test
+from autorubric.metrics import alt_test, wilson
 from tests.metrics.asserting import brackets
 from tests.proof.real_data import cells
 
@@ -115,6 +115,18 @@ def test_nobody_left_is_undefined() -> None:
     assert (found.winning_rate.value, found.advantage.value, found.passed) == (None, None, None)
     assert found.winning_rate.reason == "too_few_units"
     json.dumps(found.to_dict(), allow_nan=False)
+
+
+def test_the_intervals_of_annotators_have_the_confidence_level() -> None:
+    """The interval of each annotator's advantage is Wilson's at the level that was asked for."""
+    rng = np.random.default_rng(4)
+    truth = rng.integers(0, 2, 50)
+    humans = pd.DataFrame({name: np.where(rng.random(50) < 0.8, truth, 1 - truth) for name in "abc"})
+    judge = np.where(rng.random(50) < 0.7, truth, 1 - truth)
+    found = alt_test(judge, humans, confidence_level=0.8, n_resamples=50).per_annotator["a"]
+    for one in (found.advantage, found.human_advantage):
+        expected = wilson(round(one.value * one.n), one.n, confidence_level=0.8)
+        assert (one.low, one.high) == pytest.approx((expected.low, expected.high))
 
 
 def test_a_frame_names_its_annotators() -> None:

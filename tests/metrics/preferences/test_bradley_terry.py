@@ -86,7 +86,7 @@ def test_players_that_are_not_connected_are_named() -> None:
         ([("a", "b", "tie")], {}, "one of them or None"),
         ([], {}, "0 comparisons of 0 players"),
         ([("a", "b", "a")], {"ties": "rao"}, "ties must be one of"),
-        ([("a", "b", "a")], {"prior": 0}, "finite, positive"),
+        ([("a", "b", "a")], {"prior": 0}, "finite number above 0"),
         ([("a", "b", "a")], {"confidence_level": 95}, "between 0 and 1"),
     ],
 )

@@ -54,7 +54,7 @@ def test_ratings_go_into_json() -> None:
         ([], {}, "comparisons is empty"),
         ([("a", "b")], {}, r"must be \(left, right, winner or None\)"),
         ([("a", "b", "c")], {}, "one of them or None"),
-        ([("a", "b", "a")], {"k": 0}, "finite, positive"),
+        ([("a", "b", "a")], {"k": 0}, "finite number above 0"),
         ([("a", "b", "a")], {"initial": math.inf}, "finite"),
     ],
 )

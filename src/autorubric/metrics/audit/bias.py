@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from autorubric.metrics.audit.bias_estimates import (
 from autorubric.metrics.audit.compare_judges import adjust_pvalues
 from autorubric.metrics.audit.rubric_weights import RubricWeights, dataset_or_own, weights_of
 from autorubric.metrics.core.label_table import table_of
-from autorubric.metrics.core.resampling import Resampling
+from autorubric.metrics.core.resampling import Resampling, ResamplingArguments
 from autorubric.metrics.core.result import ResultBase, format_estimate, format_notes, titles_of
 from autorubric.metrics.core.scales import Array
 from autorubric.metrics.core.votes_table import VotesTable
@@ -158,9 +158,7 @@ def bias_report(
     dataset: Any = None,
     *,
     families: Mapping[str, str] | None = None,
-    confidence_level: float = 0.95,
-    n_resamples: int = 1000,
-    rng: int | np.random.Generator = 0,
+    **resampling: Unpack[ResamplingArguments],
 ) -> BiasReport:
     """Estimate each judge's biases, with intervals over items and Holm-adjusted p-values.
 
@@ -198,21 +196,19 @@ def bias_report(
         result: An `EvalResult`, or a long table of labels.
         dataset: Dataset with the texts, `metadata["generator"]` and labels; the run's own dataset by default.
         families: Family of each judge and generator, by name; a name that is not listed forms its own family.
-        confidence_level: Confidence level of the intervals.
-        n_resamples: Number of item resamples for the length bias.
-        rng: Seed or NumPy generator for the resampling.
+        **resampling: `confidence_level`, `n_resamples` (number of item resamples for the length bias) and
+            `rng`; see `ResamplingArguments`.
 
     Raises:
         ArgumentError: If `families` names neither a judge nor a generator of the run.
     """
-    options = Resampling(confidence_level=confidence_level, n_resamples=n_resamples, rng=rng)
+    options = Resampling(**resampling).fixed()
     table = table_of(result, dataset)
     facts = item_facts(result, dataset, table.item_ids)
     known = _check_families(families or {}, table, facts)
     weights = weights_of(result, dataset, table)
     values = read_values(table, weights.by_item)
-    resampling = options.fixed()
-    found = {judge: _judge_bias(table, values, facts, known, judge, resampling) for judge in table.judges}
+    found = {judge: _judge_bias(table, values, facts, known, judge, options) for judge in table.judges}
     counts = {one: facts.generators.count(one) for one in dict.fromkeys(facts.generators) if one is not None}
     return BiasReport(
         per_judge=_adjust_tests(found),

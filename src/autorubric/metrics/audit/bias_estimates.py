@@ -15,27 +15,27 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import stdtr
 
 from autorubric.metrics.audit.item_resampling import (
-    clustered_error,
     estimate_over_units,
     mean_and_influences,
     mean_estimate,
     t_estimate,
 )
-from autorubric.metrics.audit.labelled_votes import (
-    criterion_of_cells,
+from autorubric.metrics.core.contingency import renumber
+from autorubric.metrics.core.estimate import Estimate, Reason, TestStatistic
+from autorubric.metrics.core.intervals import t_statistic
+from autorubric.metrics.core.rater_tables import weighted_units
+from autorubric.metrics.core.read_votes import Modes, cells_of
+from autorubric.metrics.core.resampling import Compute, Resampling, standard_error
+from autorubric.metrics.core.scales import Array, Codes
+from autorubric.metrics.core.votes_table import (
+    ANSWERED,
+    VotesTable,
     distinct_names,
     order_by_id,
     single_vote_rows,
 )
-from autorubric.metrics.core.estimate import Estimate, Reason, TestStatistic
-from autorubric.metrics.core.rater_tables import weighted_units
-from autorubric.metrics.core.read_votes import Modes, cells_of
-from autorubric.metrics.core.resampling import Compute, Resampling
-from autorubric.metrics.core.scales import Array, Codes
-from autorubric.metrics.core.votes_table import ANSWERED, VotesTable
 from autorubric.metrics.figures.correlation import correlation_p_value, correlation_test
 from autorubric.metrics.figures.ranks import Ranked, spearman_of
 
@@ -56,10 +56,8 @@ class TestedBias:
         """Build a bias with the t test implied by its standard error; without one, there is no test."""
         if effect.value is None or not effect.se:
             return cls(effect=effect)
-        t = effect.value / effect.se
-        p_value = float(2 * stdtr(df, -abs(t)))
-        test = TestStatistic(name="t", value=t, df=df, p_value=p_value)
-        return cls(effect=effect, p_value=p_value, test=test)
+        test = t_statistic(effect.value / effect.se, df)
+        return cls(effect=effect, p_value=test.p_value, test=test)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +86,7 @@ class JudgedValues:
 def read_values(table: VotesTable, weights: Array) -> JudgedValues:
     """Return the values in a votes table, reversed where `weights`, `(n_items, n_criteria)`, are negative."""
     cells = cells_of(table, Modes())
-    criterion = criterion_of_cells(cells)
+    criterion = cells.criterion
     penalty = weights[cells.item, criterion] < 0
     columns = [cells.raters["judge", judge].value for judge in table.judges]
     value = np.column_stack(columns) if columns else np.zeros((len(cells.item), 0))
@@ -161,7 +159,7 @@ def leniency(values: JudgedValues, judge: int, level: float) -> TestedBias:
     text = f"{_LENIENCY}; t interval over items, {level:.0%}"
     if not there.any():
         return undefined_bias(values.reason, text)
-    item = np.unique(values.item[there], return_inverse=True)[1].reshape(-1)
+    item = renumber(values.item[there])
     fit = _fit_intercept(error[there], values.truth[there] - 0.5, values.criterion[there], item)
     n = int(np.count_nonzero(there))
     if fit is None:
@@ -186,7 +184,7 @@ def _fit_intercept(
     proportions; and the leverage-corrected sandwich of the fit (HC3). The degrees of freedom are the
     effective number of items minus one.
     """
-    place = np.unique(criterion, return_inverse=True)[1].reshape(-1)
+    place = renumber(criterion)
 
     def by_criterion(values: Array) -> Array:
         return np.asarray(np.bincount(place, weights=values))
@@ -243,14 +241,13 @@ def contrast_own(values: Array, item: Codes, by_own: Array, level: float, method
     if not all(len(group) for group in groups):
         return undefined_bias("no_pairs", text, n)
     (own, own_effects), (other, other_effects) = (
-        mean_and_influences(values[group], np.unique(item[group], return_inverse=True)[1].reshape(-1))
-        for group in groups
+        mean_and_influences(values[group], renumber(item[group])) for group in groups
     )
     difference = own - other
     sizes = (len(own_effects), len(other_effects))
     if min(sizes) < 2:
         return TestedBias(effect=Estimate(difference, n=n, method=text, reason="too_few_units"))
-    errors = [clustered_error(effects) for effects in (own_effects, other_effects)]
+    errors = [standard_error(effects, len(effects)) for effects in (own_effects, other_effects)]
     se, scale = math.hypot(*errors), float(np.nanmax(np.abs(values)))
     parts = sum(error**4 / (size - 1) for error, size in zip(errors, sizes, strict=True))
     df = se**4 / parts if parts > 0 else float(min(sizes) - 1)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, Unpack, get_args
 
 import numpy as np
-from scipy.special import bdtr, chdtrc, gammaln, stdtr
+from scipy.special import bdtr, chdtrc, gammaln
 
 from autorubric.errors import ArgumentError
 from autorubric.metrics.audit.paired_metrics import (
@@ -24,8 +24,7 @@ from autorubric.metrics.audit.paired_metrics import (
 from autorubric.metrics.core.contingency import numeric_column
 from autorubric.metrics.core.estimate import RELATIVE_ZERO, Estimate, Reason, TestStatistic
 from autorubric.metrics.core.estimation import Analytic, Figure, delta, estimate
-from autorubric.metrics.core.intervals import normal_quantile
-from autorubric.metrics.core.rater_tables import no_analytic
+from autorubric.metrics.core.intervals import normal_quantile, t_statistic
 from autorubric.metrics.core.resampling import (
     MOST_UNDEFINED,
     CodedArguments,
@@ -33,6 +32,8 @@ from autorubric.metrics.core.resampling import (
     Ends,
     IntervalOptions,
     Units,
+    check_choice,
+    chunks,
     replicates,
 )
 from autorubric.metrics.core.result import ResultBase, format_estimate
@@ -43,7 +44,6 @@ PERMUTATIONS = 10_000
 """Minimum number of random swaps if there are too many to enumerate."""
 
 _OUTCOMES = 1 << 14
-_CHUNK_CELLS = 4_000_000
 _TIE = 1e-9
 
 
@@ -89,10 +89,9 @@ def permutation_test(metric: PairedMetric, observed: float, n: int, rng: np.rand
         swaps, weight = _enumerate_swaps(counts, outcomes)
         far = _is_extreme(metric.swapped_difference(swaps), observed, _scale(metric))
         return PValue(min(1.0, float(weight[far].sum())), f"exact permutation test, {outcomes} outcomes")
-    step = max(1, _CHUNK_CELLS // max(len(counts), 1))
     extreme, scale = 0, _scale(metric)
-    for start in range(0, n, step):
-        swaps = _draw_swaps(counts, min(step, n - start), rng)
+    for rows in chunks(n, len(counts)):
+        swaps = _draw_swaps(counts, rows, rng)
         extreme += int(np.count_nonzero(_is_extreme(metric.swapped_difference(swaps), observed, scale)))
     return PValue((1 + extreme) / (n + 1), f"permutation test, {n} random swaps")
 
@@ -178,9 +177,8 @@ def williams_test(r_a: float, r_b: float, r_ab: float, n: int) -> PValue:
     if room <= 1e-12 or r_ab <= -1 + 1e-12:
         return PValue(None, words, "no_variance")
     t = (r_a - r_b) * math.sqrt((n - 1) * (1 + r_ab) / room)
-    p = float(2 * stdtr(n - 3, -abs(t)))
-    statistic = TestStatistic(name="t", value=t, df=n - 3, p_value=p)
-    return PValue(p, f"{words}, t = {t:.4f}", statistic=statistic)
+    statistic = t_statistic(t, n - 3)
+    return PValue(statistic.p_value, f"{words}, t = {t:.4f}", statistic=statistic)
 
 
 Adjustment: TypeAlias = Literal["holm", "bh", "by", "bonferroni"]
@@ -216,8 +214,7 @@ def adjust_pvalues(p: Iterable[float | None], method: Adjustment = "holm") -> li
             under dependency, Annals of Statistics 29(4), 1165-1188.
         [4] O. J. Dunn (1961), Multiple comparisons among means, JASA 56(293), 52-64.
     """
-    if method not in get_args(Adjustment):
-        raise ArgumentError(f"method must be one of {list(get_args(Adjustment))}; got {method!r}")
+    check_choice("method", method, Adjustment)
     given = numeric_column(p, "p")
     there = ~np.isnan(given)
     values = given[there]
@@ -389,8 +386,7 @@ def _check_stat(
     options: IntervalOptions,
 ) -> AnyStat:
     """Return the requested metric, or the one that the method tests."""
-    if method not in get_args(ComparisonMethod):
-        raise ArgumentError(f"method must be one of {list(get_args(ComparisonMethod))}; got {method!r}")
+    check_choice("method", method, ComparisonMethod)
     only = _STATS_OF.get(method)
     chosen: AnyStat = stat if stat is not None else only or "kappa"
     if not callable(chosen) and chosen not in get_args(ComparisonStat):
@@ -431,7 +427,7 @@ def estimate_difference(
 ) -> Estimate:
     """Estimate the metric of a minus that of b; `adjusted_wald` selects that interval for `ci="auto"`."""
     shares = metric.name == "accuracy" and triples.cluster is None
-    analytic: Analytic = adjusted_wald_ends if shares else delta if metric.smooth else no_analytic
+    analytic: Analytic | None = adjusted_wald_ends if shares else delta if metric.smooth else None
     bound = math.inf if metric.name == "MAE" or not metric.smooth else 1.0 if shares else 2.0
     figure = Figure(
         name=f"difference in {metric.name}, judge a - judge b",

@@ -15,19 +15,13 @@ from typing import Any, Unpack
 import numpy as np
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics.audit.item_resampling import (
-    estimate_over_units,
-    mean_of_defined,
-    ratio,
-    widen_at_bound,
-)
-from autorubric.metrics.audit.labelled_votes import distinct_names, rank_by_id, single_vote_rows
-from autorubric.metrics.core.contingency import cluster_codes, read_rows
+from autorubric.metrics.audit.item_resampling import estimate_over_units, mean_of_defined, widen_at_bound
+from autorubric.metrics.core.contingency import cluster_codes, divide, number_codes, read_rows
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.item_scores import SupportsGradedRun
 from autorubric.metrics.core.label_rows import NEEDED
 from autorubric.metrics.core.label_table import table_of
-from autorubric.metrics.core.rater_tables import score_rows, weighted_units
+from autorubric.metrics.core.rater_tables import number_rows, weighted_units
 from autorubric.metrics.core.resampling import Resampling, ResamplingArguments
 from autorubric.metrics.core.result import (
     ResultBase,
@@ -37,7 +31,7 @@ from autorubric.metrics.core.result import (
     titles_of,
 )
 from autorubric.metrics.core.scales import Array, Codes, Interval, Ordinal, Scale, is_missing
-from autorubric.metrics.core.votes_table import VotesTable
+from autorubric.metrics.core.votes_table import VotesTable, distinct_names, rank_by_id, single_vote_rows
 from autorubric.metrics.figures.krippendorff import AlphaLevel, alpha_parts
 from autorubric.metrics.figures.many_raters import code_ratings
 from autorubric.support.blocks import Block, Cell, TableBlock, TextBlock
@@ -264,10 +258,10 @@ def consistency_figures(table: RepeatTable, n_items: int) -> Callable[[Array], A
             mine = weights if len(drawn) == n_items else weights[:, drawn]
             stability = alpha(units.aggregate(mine))
         n = total[:, 0]
-        across = ratio(total[:, 6], total[:, 5])
-        spread = np.sqrt(ratio(total[:, 4], n)) if table.level == "interval" else np.full(len(n), np.nan)
-        flips, agreement, majority = (ratio(total[:, at], n) for at in (1, 2, 3))
-        order_effect = ratio(total[:, 8], total[:, 7]) - across
+        across = divide(total[:, 6], total[:, 5])
+        spread = np.sqrt(divide(total[:, 4], n)) if table.level == "interval" else np.full(len(n), np.nan)
+        flips, agreement, majority = (divide(total[:, at], n) for at in (1, 2, 3))
+        order_effect = divide(total[:, 8], total[:, 7]) - across
         return np.column_stack([flips, agreement, stability, majority, spread, across, order_effect])
 
     return compute
@@ -296,7 +290,7 @@ def _unit_sums(table: RepeatTable) -> Array:
     shares = [
         column
         for at in (0, 2)
-        for column in (pairs[:, at] > 0, np.nan_to_num(ratio(pairs[:, at + 1], pairs[:, at])))
+        for column in (pairs[:, at] > 0, np.nan_to_num(divide(pairs[:, at + 1], pairs[:, at])))
     ]
     parts = np.column_stack(
         [np.ones(len(m)), majority < 1, agreement, majority, _variances(table, m), *shares]
@@ -351,12 +345,10 @@ def table_of_ratings(
 
 def _code_answers(rows: Any, scale: Scale | None) -> tuple[Codes, Array | None, AlphaLevel]:
     if isinstance(scale, Interval) or (scale is None and _are_numbers(rows)):
-        scores = score_rows(rows)
+        scores = number_rows(rows)
         if isinstance(scale, Interval):
             scale.check(scores[~np.isnan(scores)])
-        found, places = np.unique(scores, return_inverse=True)
-        codes = np.where(np.isnan(scores), -1, places.reshape(scores.shape))
-        return codes, found[~np.isnan(found)], "interval"
+        return *number_codes(scores), "interval"
     coded, codes = code_ratings(rows, scale, None)
     codes = codes if codes.ndim == 2 else codes.reshape(len(codes), 0)
     if isinstance(coded.scale, Ordinal):
@@ -424,8 +416,7 @@ def _repeat_table(table: VotesTable, rows: Codes, judge: str, name: str) -> Repe
 def _vote_answers(table: VotesTable, rows: Codes, level: str) -> tuple[Codes, Array | None, AlphaLevel]:
     if level == "interval":
         numbers = np.where(np.isnan(table.number[rows]), table.value[rows], table.number[rows])
-        found, places = np.unique(numbers, return_inverse=True)
-        return np.where(np.isnan(numbers), -1, places.reshape(-1)), found[~np.isnan(found)], "interval"
+        return *number_codes(numbers), "interval"
     na = table.na[rows]
     codes = np.where(na, -1, table.code[rows])
     if level == "ordinal":

@@ -10,11 +10,11 @@ from typing import TypeAlias
 
 import numpy as np
 
-from autorubric.metrics.audit.item_resampling import ratio, units_of
-from autorubric.metrics.audit.labelled_votes import distinct_names, rank_by_id, single_vote_rows
+from autorubric.metrics.audit.item_resampling import units_of
+from autorubric.metrics.audit.rubric_weights import weighted_score
 from autorubric.metrics.core.resampling import Units
 from autorubric.metrics.core.scales import Array, Codes
-from autorubric.metrics.core.votes_table import VotesTable
+from autorubric.metrics.core.votes_table import VotesTable, distinct_names, rank_by_id, single_vote_rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,8 +91,7 @@ def vote_layouts(table: VotesTable, weights: Array) -> tuple[FacetLayout, dict[s
 def _score_layout(keys: Codes, w: Array, values: Array, n_items: int) -> FacetLayout:
     """Arrange item scores, computed where a judge answered every question asked about the item.
 
-    Keys, `(n_votes, 4)`, are item, judge, order and sample. A score is Σ w v / Σ positive w clamped to
-    [0, 1], or 1 + Σ w v / Σ |w| if there are only penalties.
+    Keys, `(n_votes, 4)`, are item, judge, order and sample.
     """
     seen, votes = np.unique(keys, axis=0, return_inverse=True)
     parts = [w * values, np.maximum(w, 0.0), np.abs(w), np.ones(len(w))]
@@ -101,8 +100,7 @@ def _score_layout(keys: Codes, w: Array, values: Array, n_items: int) -> FacetLa
     )
     asked = np.zeros(n_items)
     np.maximum.at(asked, seen[:, 0], answered)
-    scores = np.where(positive > 0, ratio(earned, positive), 1 + ratio(earned, total))
-    scores = np.where(answered == asked[seen[:, 0]], np.clip(scores, 0.0, 1.0), np.nan)
+    scores = np.where(answered == asked[seen[:, 0]], weighted_score(earned, positive, total), np.nan)
     return arrange_votes(seen[:, 0], seen[:, 1], seen[:, 2], scores)
 
 

@@ -19,13 +19,7 @@ from typing import Any
 import numpy as np
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics.audit.item_resampling import (
-    estimate_over_items,
-    estimate_over_units,
-    mean_of_defined,
-    ratio,
-)
-from autorubric.metrics.audit.labelled_votes import distinct_names, order_by_id
+from autorubric.metrics.audit.item_resampling import estimate_over_items, estimate_over_units, mean_of_defined
 from autorubric.metrics.audit.rubric_weights import (
     RubricWeights,
     WeightSensitivity,
@@ -33,11 +27,12 @@ from autorubric.metrics.audit.rubric_weights import (
     weight_sensitivity,
     weights_of,
 )
+from autorubric.metrics.core.contingency import divide
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.intervals import mean_ends, wilson
 from autorubric.metrics.core.item_scores import PANEL, TRUTH, Rater
 from autorubric.metrics.core.label_table import table_of
-from autorubric.metrics.core.resampling import Resampling, Units
+from autorubric.metrics.core.resampling import Resampling, Units, check_number
 from autorubric.metrics.core.result import (
     FIGURE_COLUMNS,
     ResultBase,
@@ -48,7 +43,7 @@ from autorubric.metrics.core.result import (
     titled_figures,
 )
 from autorubric.metrics.core.scales import Array
-from autorubric.metrics.core.votes_table import VotesTable
+from autorubric.metrics.core.votes_table import VotesTable, distinct_names, order_by_id
 from autorubric.metrics.figures.correlation import pearson
 from autorubric.metrics.figures.icc import cronbach_alpha
 from autorubric.support.blocks import Block, Cell, TableBlock
@@ -204,11 +199,10 @@ def stratified_alpha(values: Array, strata: Sequence[str], resampling: Resamplin
             m = int(member.sum())
             # σ² (1 - α) with α = m / (m - 1) (1 - own / whole).
             unexplained += whole if m < 2 else whole - m / (m - 1) * (whole - own)
-        return (1 - ratio(unexplained, covariance.sum((1, 2))))[:, None]
+        return (1 - divide(unexplained, np.maximum(covariance.sum((1, 2)), 0.0)))[:, None]
 
-    return estimate_over_items(
-        sums, compute, resampling, _STRATIFIED_ALPHA, n=len(rows), reason="no_variance"
-    )[0]
+    n = [len(rows)]
+    return estimate_over_items(sums, compute, resampling, _STRATIFIED_ALPHA, n=n, reason="no_variance")[0]
 
 
 TAIL = 0.27
@@ -228,11 +222,11 @@ def mean_of(values: Array, confidence_level: float, *, binary: bool) -> Estimate
         return wilson(int(kept.sum()), len(kept), confidence_level=confidence_level)
     ends = mean_ends(kept, np.arange(len(kept)), confidence_level)
     method = f"mean value; t, {confidence_level:.0%}"
-    reason = None if ends.low is not None else "too_few_units" if ends.se is None else "no_variance"
-    low, high = (
-        (None, None) if ends.low is None or ends.high is None else (max(0.0, ends.low), min(1.0, ends.high))
-    )
-    return Estimate(float(kept.mean()), low, high, ends.se, len(kept), method, reason, n_missing)  # type: ignore[arg-type]
+    reason: Reason | None = None
+    if ends.low is None:
+        reason = "too_few_units" if ends.se is None else "no_variance"
+    low, high = (None if end is None else min(max(end, 0.0), 1.0) for end in (ends.low, ends.high))
+    return Estimate(float(kept.mean()), low, high, ends.se, len(kept), method, reason, n_missing)
 
 
 def upper_lower(values: Array, totals: Array, resampling: Resampling) -> Estimate:
@@ -254,11 +248,11 @@ def upper_lower(values: Array, totals: Array, resampling: Resampling) -> Estimat
         share = _edge_shares(tied)
         mirrored = _edge_shares(tied[:, ::-1])[:, ::-1]
         low, high = (weights * one[:, place] for one in (share, mirrored))
-        return (ratio(high @ x, high.sum(1)) - ratio(low @ x, low.sum(1)))[:, None]
+        return (divide(high @ x, high.sum(1)) - divide(low @ x, low.sum(1)))[:, None]
 
     units = Units(counts=counts.astype(np.int64), n=n) if n and len(seen) > 1 else None
-    reason = "no_variance" if n else "no_values"
-    return estimate_over_units(units, compute, resampling, [method], n=[n], reasons=[reason])[0]  # type: ignore[list-item]
+    reason: Reason = "no_variance" if n else "no_values"
+    return estimate_over_units(units, compute, resampling, [method], n=[n], reasons=[reason])[0]
 
 
 def _edge_shares(tied: Array) -> Array:
@@ -339,10 +333,9 @@ def item_analysis(
     Raises:
         ArgumentError: If the rater is unknown, or an option is out of range.
     """
-    if not 0.0 < redundant_from <= 1.0:
-        raise ArgumentError(f"redundant_from must be greater than 0 and at most 1; got {redundant_from!r}")
-    if spread < 0 or n_draws < 1:
-        raise ArgumentError(f"spread must be at least 0 and n_draws at least 1; got {spread!r}, {n_draws!r}")
+    check_number("redundant_from", redundant_from, "(0, 1]")
+    check_number("spread", spread, "[0, inf)")
+    check_number("n_draws", n_draws, "[1, inf)", whole=True)
     resampling, table = Resampling(rng=rng).fixed(), table_of(result, dataset)
     order = order_by_id(table.item_ids)
     weights = weights_of(result, dataset, table)
@@ -388,7 +381,7 @@ def _criteria(
     filled = np.where(there, oriented, 0.0)
     others = (there.sum(1, keepdims=True) - there).astype(float)
     # The mean of each item's other criteria for each criterion.
-    rest = ratio(filled.sum(1, keepdims=True) - filled, others)
+    rest = divide(filled.sum(1, keepdims=True) - filled, others)
     return tuple(
         CriterionAnalysis(
             name=name,

@@ -9,10 +9,18 @@ from typing import TypeAlias
 
 import numpy as np
 
+from autorubric.metrics.core.contingency import divide, renumber
 from autorubric.metrics.core.estimate import Estimate, Reason, is_rounding
 from autorubric.metrics.core.intervals import t_quantile, wilson_ends
 from autorubric.metrics.core.rater_tables import row_units
-from autorubric.metrics.core.resampling import Resampling, Units, interval_of, is_point, replicates
+from autorubric.metrics.core.resampling import (
+    Resampling,
+    Units,
+    interval_of,
+    is_point,
+    replicates,
+    standard_error,
+)
 from autorubric.metrics.core.scales import Array, Codes
 
 ComputeMany: TypeAlias = Callable[[Array], Array]
@@ -25,14 +33,12 @@ def estimate_over_items(
     resampling: Resampling,
     method: str,
     *,
-    n: int | Sequence[int],
+    n: Sequence[int],
     reason: Reason,
 ) -> list[Estimate]:
     """Estimate each statistic with its percentile interval over resampled items; `sums` is `(n_items, d)`."""
-    m = compute(np.zeros((1, sums.shape[1]))).shape[1]
-    sizes = [n] * m if isinstance(n, int) else list(n)
-    units = units_of(sums) if len(sums) else None
-    return estimate_over_units(units, compute, resampling, [method] * m, n=sizes, reasons=[reason] * m)
+    units, m = units_of(sums) if len(sums) else None, len(n)
+    return estimate_over_units(units, compute, resampling, [method] * m, n=n, reasons=[reason] * m)
 
 
 _MERGED_UP_TO = 128
@@ -73,10 +79,7 @@ def estimate_over_units(
             for value, (method, size, reason) in zip(values, about, strict=True)
         ]
     drawn = replicates(units, compute, resampling.n_resamples, resampling.generator())
-    text = (
-        f"percentile bootstrap, {resampling.confidence_level:.0%}, {units.size} items, "
-        f"{resampling.n_resamples} resamples"
-    )
+    text = resampling.describe(f"{units.size} items")
     return [
         estimate_of(float(value), drawn[:, at], resampling, f"{method}; {text}", n=size, reason=reason)
         for at, (value, (method, size, reason)) in enumerate(zip(values, about, strict=True))
@@ -98,29 +101,23 @@ def estimate_of(
     return Estimate(value, *ends, n, text)
 
 
-def ratio(numerator: Array, denominator: Array) -> Array:
-    """Return the quotient; NaN where the denominator is not positive."""
-    there = denominator > 0
-    return np.where(there, numerator / np.where(there, denominator, 1.0), np.nan)
-
-
 def mean_of_defined(values: Array, axis: int = -1) -> Array:
     """Average the values that are not NaN; NaN if there are none."""
     there = ~np.isnan(values)
-    return ratio(np.where(there, values, 0.0).sum(axis), there.sum(axis).astype(float))
+    return divide(np.where(there, values, 0.0).sum(axis), there.sum(axis).astype(float))
 
 
 def mean_estimate(values: Array, item: Codes, confidence_level: float, method: str) -> Estimate:
     """Estimate a mean with a t interval over C items, with C - 1 degrees of freedom."""
     there = ~np.isnan(values)
-    kept, members = values[there], np.unique(item[there], return_inverse=True)[1].reshape(-1)
+    kept, members = values[there], renumber(item[there])
     text = f"{method}; t interval over items, {confidence_level:.0%}"
     if not len(kept):
         return Estimate.undefined("no_pairs", method=text)
     mean, effects = mean_and_influences(kept, members)
     if len(effects) < 2:
         return Estimate(mean, n=len(kept), method=text, reason="too_few_units")
-    se, scale = clustered_error(effects), float(np.abs(kept).max())
+    se, scale = standard_error(effects, len(effects)), float(np.abs(kept).max())
     return t_estimate(mean, se, len(effects) - 1, confidence_level, scale=scale, n=len(kept), method=text)
 
 
@@ -138,12 +135,6 @@ def mean_and_influences(values: Array, members: Codes) -> tuple[float, Array]:
     """Return the mean and the contribution of each cluster's deviations to it, shape `(n_clusters,)`."""
     mean = float(values.mean())
     return mean, np.bincount(members, weights=values - mean) / len(values)
-
-
-def clustered_error(effects: Array) -> float:
-    """Return the standard error of a mean from its clusters' contributions, with factor C / (C - 1)."""
-    size = len(effects)
-    return math.sqrt(float((effects**2).sum()) * size / (size - 1))
 
 
 def widen_at_bound(share: Estimate, n_units: int, confidence_level: float) -> Estimate:

@@ -10,23 +10,17 @@ import numpy as np
 
 from autorubric.errors import ArgumentError
 from autorubric.metrics.core.contingency import (
-    Coded,
-    cluster_codes,
-    dense,
+    CodedLabels,
+    check_lengths,
+    drop_incomplete,
     encode,
     numeric_column,
     table_units,
 )
 from autorubric.metrics.core.estimate import Estimate, Reason, UndefinedEstimateError
 from autorubric.metrics.core.estimation import Figure, estimate, square
-from autorubric.metrics.core.rater_tables import no_analytic, row_units, weighted_units
-from autorubric.metrics.core.resampling import (
-    CodedOptions,
-    Compute,
-    IntervalArguments,
-    IntervalOptions,
-    Units,
-)
+from autorubric.metrics.core.rater_tables import row_units, weighted_units
+from autorubric.metrics.core.resampling import CodedOptions, Compute, IntervalOptions, Units
 from autorubric.metrics.core.scales import (
     Array,
     Codes,
@@ -59,7 +53,7 @@ class Triples:
     truth: Array
     a: Array
     b: Array
-    coded: Coded | None  # scale of the codes; None for numbers and labels
+    coded: CodedLabels | None  # scale of the codes; None for numbers and labels
     cluster: Codes | None  # of each item, without gaps; None if each item is its own unit
     n_missing: int  # items excluded because the truth or a judgement was missing
 
@@ -76,17 +70,9 @@ class Triples:
 def read_triples(
     columns: tuple[Any, Any, Any], stat: AnyStat, scale: Scale | None, options: CodedOptions
 ) -> Triples:
-    """Return the complete items in the form that the metric needs: as codes, as numbers or unchanged.
-
-    Raises:
-        ArgumentError: If lengths differ, or a label cannot be read or is outside the scale.
-    """
+    """Return the complete items in the form that the metric needs: as codes, as numbers or unchanged."""
     aligned = [as_sequence(column, name) for column, name in zip(columns, _COLUMNS, strict=True)]
-    sizes = [len(column) for column in aligned]
-    if len(set(sizes)) > 1:
-        raise ArgumentError(
-            f"truth has {sizes[0]} labels, a has {sizes[1]} and b has {sizes[2]}; lengths must match"
-        )
+    check_lengths("labels", **dict(zip(_COLUMNS, aligned, strict=True)))
     if stat == "kappa" or stat == "accuracy":
         coded = encode(aligned, scale, options.labels)
         return _complete_triples(coded.codes, [codes >= 0 for codes in coded.codes], coded, options)
@@ -128,15 +114,14 @@ def _as_array(column: Any) -> Array:
 
 
 def _complete_triples(
-    columns: Sequence[Array], there: list[Array], coded: Coded | None, options: IntervalOptions
+    columns: Sequence[Array], there: list[Array], coded: CodedLabels | None, options: IntervalOptions
 ) -> Triples:
     all_there = there[0] & there[1] & there[2]
     truth, a, b = (column[all_there] for column in columns)
     if coded is None and any(column.dtype == object for column in (truth, a, b)):
         truth, a, b = (_as_array(column.tolist()) for column in (truth, a, b))
-    members = cluster_codes(options.cluster, len(all_there))
-    n_missing = int(all_there.size - np.count_nonzero(all_there))
-    return Triples(truth=truth, a=a, b=b, coded=coded, cluster=dense(members, all_there), n_missing=n_missing)
+    cluster, n_missing = drop_incomplete(all_there, options.cluster)
+    return Triples(truth=truth, a=a, b=b, coded=coded, cluster=cluster, n_missing=n_missing)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -328,7 +313,6 @@ def side_estimates(
                 reason=metric.reason,
                 auto="percentile",
                 auto_clustered="percentile",
-                analytic=no_analytic,
                 on_table=False,
             )
 
@@ -344,13 +328,9 @@ def _estimate_alone(
 ) -> Estimate:
     # A correlation over clusters has no closed-form interval, although the difference has one.
     unavailable = stat == "pearson" and options.ci == "analytic" and triples.cluster is not None
-    interval: IntervalArguments = {
-        "cluster": options.cluster,
-        "ci": "auto" if unavailable else options.ci,
-        "confidence_level": options.confidence_level,
-        "n_resamples": options.n_resamples,
-        "rng": options.rng,
-    }
+    interval = options.arguments(options.cluster)
+    if unavailable:
+        interval["ci"] = "auto"
     if stat == "mae":
         return mae(triples.truth, pred, **interval)
     if stat == "pearson":

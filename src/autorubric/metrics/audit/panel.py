@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
-from autorubric.errors import ArgumentError
-from autorubric.metrics.audit.labelled_votes import LabelledVotes, read_labelled_votes
 from autorubric.metrics.audit.panel_estimates import (
     CORRECTNESS,
     AggregatorComparison,
     ErrorCorrelation,
+    LabelledVotes,
     PanelChoice,
     choose_single,
     choose_smallest,
@@ -21,11 +20,12 @@ from autorubric.metrics.audit.panel_estimates import (
     error_correlations,
     estimate_credits,
     panel_credit,
+    read_labelled_votes,
     split_items,
 )
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.label_table import table_of
-from autorubric.metrics.core.resampling import Resampling
+from autorubric.metrics.core.resampling import Resampling, ResamplingArguments, check_number
 from autorubric.metrics.core.result import ResultBase, figure_table, format_estimate, titled_figures
 from autorubric.support.blocks import Block, Cell, ScalarBlock, TableBlock, TextBlock
 
@@ -165,13 +165,7 @@ def _choice_table(title: str, choice: PanelChoice) -> TableBlock:
 
 
 def panel_audit(
-    result: Any,
-    dataset: Any = None,
-    *,
-    epsilon: float = 0.02,
-    confidence_level: float = 0.95,
-    n_resamples: int = 1000,
-    rng: int | np.random.Generator = 0,
+    result: Any, dataset: Any = None, *, epsilon: float = 0.02, **resampling: Unpack[ResamplingArguments]
 ) -> PanelAudit:
     """Audit a panel: its error correlations, its effective number of judges, and smaller panels.
 
@@ -200,26 +194,23 @@ def panel_audit(
         result: An `EvalResult`, or a long table of labels.
         dataset: Dataset with the labels; the run's own dataset by default.
         epsilon: Largest loss allowed for the smallest panel, compared with all judges; at least 0.
-        confidence_level: Confidence level of the intervals, computed by resampling items.
-        n_resamples: Number of resamples.
-        rng: Seed or NumPy generator for the resampling and the split of the items.
+        **resampling: `confidence_level`, `n_resamples` (number of item resamples) and `rng`, which also
+            splits the items; see `ResamplingArguments`.
 
     Raises:
         ArgumentError: If `epsilon` is negative, or the table cannot be read.
     """
-    if not 0.0 <= epsilon < float("inf"):
-        raise ArgumentError(f"epsilon must be a number of at least 0, such as 0.02; got {epsilon!r}")
-    options = Resampling(confidence_level=confidence_level, n_resamples=n_resamples, rng=rng)
-    resampling, votes = options.fixed(), read_labelled_votes(table_of(result, dataset))
+    check_number("epsilon", epsilon, "[0, inf)", hint="such as 0.02")
+    options, votes = Resampling(**resampling).fixed(), read_labelled_votes(table_of(result, dataset))
     usable = votes.labelled & votes.answered.any(axis=1)
     complete = votes.labelled & votes.answered.all(axis=1) & bool(votes.judges)
     labelled = int(np.count_nonzero(votes.labelled))
     reason: Reason = "one_judge" if len(votes.judges) == 1 else "no_pairs"
     if not labelled:
         reason = "no_truth"
-    errors = error_correlations(votes, resampling)
-    panel, per_judge = _leave_one_out(votes, resampling, reason)
-    parts = split_items(votes, complete, resampling)
+    errors = error_correlations(votes, options)
+    panel, per_judge = _leave_one_out(votes, options, reason)
+    parts = split_items(votes, complete, options)
     choosing: Reason = "too_few_units" if complete.any() and reason != "one_judge" else reason
     return PanelAudit(
         judges=votes.judges,
@@ -235,9 +226,9 @@ def panel_audit(
         mean_correlation=errors.mean,
         n_pairs_defined=sum(one.pooled.value is not None for one in errors.pairs),
         effective_judges=errors.effective,
-        best_single=choose_single(votes, parts, resampling, choosing),
-        smallest_panel=choose_smallest(votes, epsilon, parts, resampling, choosing),
-        aggregators=compare_aggregators(votes, resampling, reason),
+        best_single=choose_single(votes, parts, options, choosing),
+        smallest_panel=choose_smallest(votes, epsilon, parts, options, choosing),
+        aggregators=compare_aggregators(votes, options, reason),
     )
 
 

@@ -6,25 +6,123 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 
-from autorubric.metrics.audit.item_resampling import (
-    estimate_over_items,
-    mean_of_defined,
-    ratio,
-    widen_at_bound,
-)
-from autorubric.metrics.audit.labelled_votes import LabelledVotes
-from autorubric.metrics.core.estimate import Estimate, Reason
+from autorubric.metrics.audit.item_resampling import estimate_over_items, mean_of_defined, widen_at_bound
+from autorubric.metrics.core.contingency import divide
+from autorubric.metrics.core.estimate import RELATIVE_ZERO, Estimate, Reason
 from autorubric.metrics.core.intervals import t_quantile
+from autorubric.metrics.core.read_votes import Cells, Column, Modes, cells_of
 from autorubric.metrics.core.resampling import Resampling
-from autorubric.metrics.core.scales import Array, Nominal
+from autorubric.metrics.core.scales import Array, Codes
+from autorubric.metrics.core.votes_table import (
+    MeasuredCriterion,
+    VotesTable,
+    distinct_names,
+    order_by_id,
+    rank_by_id,
+)
 from autorubric.metrics.figures.dawid_skene import dawid_skene
 
-_RELATIVE_ZERO = 1e-12
 _PARTS = 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelledVotes:
+    """Judges' decisions and labels by cell, where a cell is one criterion of one item."""
+
+    criteria: tuple[MeasuredCriterion, ...]
+    names: tuple[str, ...]  # unique name of each criterion
+    by_value: Array  # whether answers to each criterion are averaged as values, shape `(n_criteria,)`
+    left_out: tuple[str, ...]  # criteria whose answers are numbers without a range, or text
+    item_ids: tuple[str, ...]  # in order
+    item: Codes  # of each cell, shape `(n_cells,)`
+    criterion: Codes  # of each cell
+    judges: tuple[str, ...]
+    code: Codes  # category of each judge's answer, shape `(n_cells, n_judges)`; -1 if missing
+    value: Array  # each judge's answer in [0, 1]; NaN if missing
+    truth_code: Codes  # category of the label, shape `(n_cells,)`; -1 if missing
+    truth_value: Array  # the label in [0, 1]; NaN if missing
+
+    @property
+    def graded(self) -> Array:
+        """Whether the answers in each cell are compared as values, not as categories, shape `(n_cells,)`."""
+        return np.asarray(self.by_value[self.criterion])
+
+    @property
+    def answered(self) -> Array:
+        """Whether each judge answered each criterion of each item, shape `(n_cells, n_judges)`."""
+        return np.where(self.graded[:, None], ~np.isnan(self.value), self.code >= 0)
+
+    @property
+    def labelled(self) -> Array:
+        """Whether each cell (one criterion of one item) has a label, shape `(n_cells,)`."""
+        return np.where(self.graded, ~np.isnan(self.truth_value), self.truth_code >= 0)
+
+    @property
+    def errors(self) -> Array:
+        """Judge minus truth for values, 1 for wrong categories; `(n_cells, n_judges)`, NaN if missing."""
+        apart = np.where(
+            self.graded[:, None],
+            self.value - self.truth_value[:, None],
+            (self.code != self.truth_code[:, None]).astype(float),
+        )
+        return np.where(self.answered & self.labelled[:, None], apart, np.nan)
+
+    def sum_common(self, columns: Sequence[Array]) -> Array:
+        """Sum columns of cells that all columns have, by item and criterion, `(n_items, n_columns * C)`."""
+        shape = (len(self.item_ids), len(self.names))
+        common = ~np.isnan(np.stack(columns)).any(axis=0)
+        flat, size = self.item * shape[1] + self.criterion, shape[0] * shape[1]
+        sums = [np.bincount(flat, weights=np.where(common, one, 0.0), minlength=size) for one in columns]
+        return np.concatenate([one.reshape(shape) for one in sums], axis=1)
+
+
+def read_labelled_votes(table: VotesTable) -> LabelledVotes:
+    """Return the decisions in a votes table, without abstentions and failures."""
+    cells = cells_of(table, Modes())
+    criterion = cells.criterion
+    names = distinct_names(table.criteria)
+    columns = [cells.raters["judge", judge] for judge in table.judges]
+    by_value = np.array([_is_graded(one) for one in cells.criteria], dtype=bool)
+    usable = np.array([not _is_unusable(cells, at, columns) for at in range(len(names))], dtype=bool)
+    kept = usable[criterion] if len(criterion) else np.zeros(0, dtype=bool)
+    return LabelledVotes(
+        criteria=cells.criteria,
+        names=names,
+        by_value=by_value,
+        left_out=tuple(name for name, fits in zip(names, usable, strict=True) if not fits),
+        item_ids=tuple(table.item_ids[at] for at in order_by_id(table.item_ids)),
+        item=rank_by_id(table.item_ids)[cells.item[kept]],
+        criterion=criterion[kept],
+        judges=table.judges,
+        code=_stack([one.code for one in columns], kept, np.int64),
+        value=_stack([one.value for one in columns], kept, float),
+        truth_code=cells.truth.code[kept],
+        truth_value=cells.truth.value[kept],
+    )
+
+
+def _stack(columns: Sequence[Array], kept: Array, kind: type) -> Array:
+    empty: Array = np.zeros((int(np.count_nonzero(kept)), 0), dtype=kind)
+    return np.column_stack([empty, *(column[kept] for column in columns)]).astype(kind, copy=False)
+
+
+def _is_graded(criterion: MeasuredCriterion) -> bool:
+    if criterion.level == "interval":
+        return True
+    return criterion.level == "ordinal" and all(one.value is not None for one in criterion.categories)
+
+
+def _is_unusable(cells: Cells, at: int, columns: Sequence[Column]) -> bool:
+    """Return whether no rater has a category or value on the criterion that can be compared with a label."""
+    span = cells.spans[at]
+    everyone = [cells.truth, *columns]
+    if _is_graded(cells.criteria[at]):
+        return all(bool(np.isnan(one.value[span]).all()) for one in everyone)
+    return all(bool((one.code[span] < 0).all()) for one in everyone)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +212,7 @@ def _effective_judges(mean: Estimate, k: int) -> Estimate:
         return Estimate.undefined(mean.reason or "no_variance", n=mean.n, method=method)
 
     def shrink(r: float | None) -> float | None:
-        return None if r is None or 1 + (k - 1) * r <= _RELATIVE_ZERO else k / (1 + (k - 1) * r)
+        return None if r is None or 1 + (k - 1) * r <= RELATIVE_ZERO else k / (1 + (k - 1) * r)
 
     value = shrink(mean.value)
     if value is None:
@@ -140,10 +238,10 @@ def _correlations(parts: Array) -> tuple[Array, Array]:
     n, a, b, ab, aa, bb = (parts[:, :, at, :] for at in range(_PARTS))
     safe = np.where(n > 0, n, 1.0)
     product, first, second = ab - a * b / safe, aa - a * a / safe, bb - b * b / safe
-    first = np.where(first <= _RELATIVE_ZERO * np.maximum(aa, 1.0), 0.0, first)
-    second = np.where(second <= _RELATIVE_ZERO * np.maximum(bb, 1.0), 0.0, second)
-    each = ratio(product, np.sqrt(first * second))
-    pooled = ratio(product.sum(-1), np.sqrt(first.sum(-1) * second.sum(-1)))
+    first = np.where(first <= RELATIVE_ZERO * np.maximum(aa, 1.0), 0.0, first)
+    second = np.where(second <= RELATIVE_ZERO * np.maximum(bb, 1.0), 0.0, second)
+    each = divide(product, np.sqrt(first * second))
+    pooled = divide(product.sum(-1), np.sqrt(first.sum(-1) * second.sum(-1)))
     return np.clip(pooled, -1.0, 1.0), np.clip(each, -1.0, 1.0)
 
 
@@ -223,11 +321,11 @@ def estimate_credits(
     def compute(totals: Array) -> Array:
         parts = totals.reshape(len(totals), size + 1, -1)
         counts = np.broadcast_to(parts[:, -1:, :], parts[:, :-1, :].shape)
-        each = mean_of_defined(ratio(parts[:, :-1, :], counts))
+        each = mean_of_defined(divide(parts[:, :-1, :], counts))
         return np.column_stack([each, *(each[:, a] - each[:, b] for a, b in differences)])
 
     sums = votes.sum_common([*credits, np.ones(len(votes.item))])[items]
-    n = int(np.count_nonzero(common))
+    n = [int(np.count_nonzero(common))] * (size + len(differences))
     found = estimate_over_items(sums, compute, resampling, method, n=n, reason=reason)
     level = resampling.confidence_level
     return [*(widen_at_bound(one, len(items), level) for one in found[:size]), *found[size:]]
@@ -276,7 +374,7 @@ def _mean_credit(votes: LabelledVotes, members: Sequence[int]) -> float:
     size = len(votes.names)
     credit = np.bincount(votes.criterion, weights=panel_credit(votes, members), minlength=size)
     counts = np.bincount(votes.criterion, minlength=size).astype(float)
-    return float(mean_of_defined(ratio(credit, counts)))
+    return float(mean_of_defined(divide(credit, counts)))
 
 
 def _search_all(votes: LabelledVotes, epsilon: float) -> tuple[int, ...] | None:
@@ -342,7 +440,10 @@ def compare_aggregators(votes: LabelledVotes, resampling: Resampling, reason: Re
     majority = np.where(votes.graded, np.nan, panel_credit(votes, range(k)))
     for place in np.unique(votes.criterion[~votes.graded]) if k > 1 else ():
         cells = np.flatnonzero(votes.criterion == place)
-        labels = _infer_labels(votes.code[cells])
+        labels = dawid_skene(
+            votes.code[cells], labels=max(int(votes.code[cells].max(initial=0)) + 1, 2)
+        ).labels
+        # Units without an answer or with tied labels have no label.
         right = np.array(labels, dtype=float) == votes.truth_code[cells]
         inferred[cells] = np.where(np.isnan(majority[cells]), np.nan, right)
     there = ~np.isnan(inferred)
@@ -354,11 +455,3 @@ def compare_aggregators(votes: LabelledVotes, resampling: Resampling, reason: Re
         votes, [inferred, majority], [(0, 1)], resampling, _AGGREGATION, reason
     )
     return AggregatorComparison(dawid_skene=ours, majority=theirs, difference=difference)
-
-
-def _infer_labels(codes: Array) -> list[Any]:
-    """Return the inferred label of each unit; NaN if no judge answered or labels are tied."""
-    size = int(codes.max(initial=0)) + 1
-    ratings = [[None if code < 0 else code for code in row] for row in codes.tolist()]
-    found = dawid_skene(ratings, scale=Nominal(range(max(size, 2))))
-    return [float("nan") if label is None else label for label in found.labels]

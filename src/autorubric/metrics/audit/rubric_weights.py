@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from autorubric.errors import ArgumentError
+from autorubric.metrics.core.contingency import divide
 from autorubric.metrics.core.estimate import Estimate
 from autorubric.metrics.core.intervals import wilson
 from autorubric.metrics.core.item_scores import LabelledDataset, OwnedRun, SupportsGradedRun
@@ -93,21 +94,18 @@ def _top_groups(root: RubricGroup) -> dict[str, str]:
     return tops
 
 
-def item_scores_under(values: Array, weights: Array, multipliers: Array) -> Array:
-    """Compute item scores with each criterion's weight multiplied, shape `(n_items, n_draws)`.
+def weighted_score(earned: Array, positive: Array, total: Array) -> Array:
+    """Compute Σ w v / Σ positive w or, with penalties alone, 1 + Σ w v / Σ |w|, clamped to [0, 1]."""
+    start = np.where(positive > 0, 0.0, 1.0)
+    return np.clip(start + divide(earned, np.where(positive > 0, positive, total)), 0.0, 1.0)
 
-    Values and weights are `(n_items, n_criteria)`, multipliers `(n_criteria, n_draws)`. A score is Σ w v / Σ
-    positive w over criteria with a value, clamped to [0, 1], or 1 + Σ w v / Σ |w| if there are only
-    penalties. It is NaN if an item has no value.
-    """
+
+def item_scores_under(values: Array, weights: Array, multipliers: Array) -> Array:
+    """Compute item scores, `(n_items, n_draws)`, with weights multiplied by `(n_criteria, n_draws)`."""
     there = ~np.isnan(values)
     counted = np.where(there, weights, 0.0)
     earned = (counted * np.where(there, values, 0.0)) @ multipliers
-    positive, total = np.maximum(counted, 0.0) @ multipliers, np.abs(counted) @ multipliers
-    with_positive = positive > 0
-    room = np.where(with_positive, positive, total)
-    scores = np.where(with_positive, 0.0, 1.0) + earned / np.where(room > 0, room, 1.0)
-    return np.where(room > 0, np.clip(scores, 0.0, 1.0), np.nan)
+    return weighted_score(earned, np.maximum(counted, 0.0) @ multipliers, np.abs(counted) @ multipliers)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, Unpack
 
 import numpy as np
 
-from autorubric.errors import ArgumentError
 from autorubric.metrics.audit.facets import (
     RESIDUAL,
     Effect,
@@ -19,12 +18,12 @@ from autorubric.metrics.audit.facets import (
     variance_estimates,
     vote_layouts,
 )
-from autorubric.metrics.audit.item_resampling import estimate_over_units, ratio
-from autorubric.metrics.audit.labelled_votes import order_by_id
+from autorubric.metrics.audit.item_resampling import estimate_over_units
 from autorubric.metrics.audit.rubric_weights import weights_of
-from autorubric.metrics.core.estimate import Estimate, Reason
+from autorubric.metrics.core.contingency import divide
+from autorubric.metrics.core.estimate import RELATIVE_ZERO, Estimate, Reason
 from autorubric.metrics.core.label_table import table_of
-from autorubric.metrics.core.resampling import Resampling
+from autorubric.metrics.core.resampling import Resampling, ResamplingArguments, check_number
 from autorubric.metrics.core.result import (
     FIGURE_COLUMNS,
     ResultBase,
@@ -35,6 +34,7 @@ from autorubric.metrics.core.result import (
     titled_figures,
 )
 from autorubric.metrics.core.scales import Array
+from autorubric.metrics.core.votes_table import order_by_id
 from autorubric.support.blocks import Block, Cell, TableBlock
 
 
@@ -165,17 +165,10 @@ def _plans_table(studies: Mapping[str, GeneralisabilityStudy], target: float) ->
 
 
 _FACETS = ("item", "judge", "order")
-_RELATIVE_ZERO = 1e-12
 
 
 def variance_components(
-    result: Any,
-    dataset: Any = None,
-    *,
-    target: float = 0.8,
-    confidence_level: float = 0.95,
-    n_resamples: int = 1000,
-    rng: int | np.random.Generator = 0,
+    result: Any, dataset: Any = None, *, target: float = 0.8, **resampling: Unpack[ResamplingArguments]
 ) -> VarianceComponents:
     """Split the variance of votes by item, judge, order and sample; find the votes for a target reliability.
 
@@ -200,23 +193,20 @@ def variance_components(
         result: An `EvalResult`, or a long table of labels.
         dataset: Dataset with the rubrics; the run's own dataset by default.
         target: Target reliability, in (0, 1).
-        confidence_level: Confidence level of the intervals.
-        n_resamples: Number of item resamples.
-        rng: Seed or NumPy generator for the resampling.
+        **resampling: `confidence_level`, `n_resamples` (number of item resamples) and `rng`; see
+            `ResamplingArguments`.
 
     Raises:
         ArgumentError: If `target` is out of range, or the table cannot be read.
     """
-    if not 0.0 < target < 1.0:
-        raise ArgumentError(f"target must be a reliability between 0 and 1, such as 0.8; got {target!r}")
-    options = Resampling(confidence_level=confidence_level, n_resamples=n_resamples, rng=rng)
-    resampling, table = options.fixed(), table_of(result, dataset)
+    check_number("target", target, "(0, 1)", hint="a reliability such as 0.8")
+    options, table = Resampling(**resampling).fixed(), table_of(result, dataset)
     weights = weights_of(result, dataset, table).by_item[order_by_id(table.item_ids)]
     scores, layouts = vote_layouts(table, weights)
     return VarianceComponents(
-        score=_study("score", scores, target, resampling),
+        score=_study("score", scores, target, options),
         per_criterion={
-            name: _study(name, layout, target, resampling) for name, layout in layouts.items() if layout.n
+            name: _study(name, layout, target, options) for name, layout in layouts.items() if layout.n
         },
         target=float(target),
         left_out=tuple(name for name, layout in layouts.items() if not layout.n),
@@ -287,7 +277,7 @@ def _components(
     layout: FacetLayout, effects: list[Effect], variances: list[Estimate], raw: list[Estimate]
 ) -> tuple[VarianceComponent, ...]:
     total = math.fsum(one.value for one in variances if one.value is not None)
-    tolerance = _RELATIVE_ZERO * max(float(layout.squares.sum()), 1e-300)
+    tolerance = RELATIVE_ZERO * max(float(layout.squares.sum()), 1e-300)
     return tuple(
         VarianceComponent(
             source=source_of(effect, layout),
@@ -325,7 +315,7 @@ def reliability(components: Array, effects: list[Effect], design: Design, coeffi
     """Compute G or Φ from components of shape `(..., m)`; NaN if there is no variance."""
     true, error = _true_and_error(np.maximum(components, 0.0), effects, design, coefficient)
     # Reliability is undefined without variance.
-    return np.where(np.isnan(components).any(-1), np.nan, ratio(true, true + error))
+    return np.where(np.isnan(components).any(-1), np.nan, divide(true, true + error))
 
 
 def _true_and_error(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, NamedTuple, TypeAlias
@@ -35,7 +35,10 @@ _PLAIN = "biufUS"
 def read_rows(table: Any, what: str, shape: str = "(n_units, n_raters)") -> Rows:
     """Read the rows of a table; the column names and index of a DataFrame are dropped."""
     if is_frame(table):
-        return _of_frame(as_pandas(table))
+        frame = as_pandas(table)
+        array = np.asarray(frame.to_numpy())
+        # Types without a numpy dtype, such as categories, become objects.
+        return array if array.dtype.kind in _PLAIN else np.asarray(frame.to_numpy(dtype=object))
     if isinstance(table, np.ndarray):
         if table.ndim != 2:
             raise ArgumentError(f"{what} must have shape {shape}; got {table.shape}")
@@ -62,12 +65,6 @@ def _row(row: Any, what: str, shape: str) -> Any:
     if isinstance(row, np.ndarray) and row.ndim != 1:
         raise ArgumentError(f"{what} must be a table of shape {shape}; got a row of shape {row.shape}")
     return row if isinstance(row, list | tuple | np.ndarray) else list(row)
-
-
-def _of_frame(frame: Any) -> npt.NDArray[Any]:
-    """Return the values of a DataFrame. Types without a numpy dtype, such as categories, become objects."""
-    array = np.asarray(frame.to_numpy())
-    return array if array.dtype.kind in _PLAIN else np.asarray(frame.to_numpy(dtype=object))
 
 
 def numeric_column(values: Iterable[Any], what: str) -> Array:
@@ -108,17 +105,26 @@ class NumberPairs:
         return len(self.truth)
 
 
+def check_lengths(what: str, **columns: Sized) -> None:
+    """Raise an error if the columns differ in length; `what` names their entries."""
+    if len({len(column) for column in columns.values()}) > 1:
+        first, *others, last = (f"{name} has {len(column)}" for name, column in columns.items())
+        listed = f"{', '.join([f'{first} {what}', *others])} {'and' if others else 'but'} {last}"
+        raise ArgumentError(f"{listed}; lengths must match")
+
+
 def number_pairs(truth: Iterable[Any], pred: Iterable[Any], cluster: Codes | None) -> NumberPairs:
     """Return the complete pairs of two columns."""
     left, right = numeric_column(truth, "truth"), numeric_column(pred, "pred")
-    if len(left) != len(right):
-        raise ArgumentError(f"truth has {len(left)} values but pred has {len(right)}; lengths must match")
+    check_lengths("values", truth=left, pred=right)
     both = ~(np.isnan(left) | np.isnan(right))
-    return NumberPairs(left[both], right[both], dense(cluster, both), int(both.size - np.count_nonzero(both)))
+    return NumberPairs(
+        left[both], right[both], renumber_kept(cluster, both), int(both.size - np.count_nonzero(both))
+    )
 
 
 @dataclass(frozen=True, slots=True)
-class Coded:
+class CodedLabels:
     """Labels encoded as positions on one scale."""
 
     codes: tuple[Codes, ...]  # one array per rater, each of shape `(n,)`
@@ -127,21 +133,21 @@ class Coded:
     declared: bool
 
 
-def encode(columns: Iterable[Iterable[Any]], scale: Scale | None, labels: int | None) -> Coded:
+def encode(columns: Iterable[Iterable[Any]], scale: Scale | None, labels: int | None) -> CodedLabels:
     """Encode columns of labels on one scale, declared or inferred from all columns."""
     sequences = [as_sequence(column, "labels") for column in columns]
     if labels is not None:
         if scale is not None:
             raise ArgumentError("pass either scale or labels, not both")
-        return Coded(tuple(_bare_codes(column, labels) for column in sequences), None, labels, True)
+        return CodedLabels(tuple(_bare_codes(column, labels) for column in sequences), None, labels, True)
     if isinstance(scale, Interval):
         raise ArgumentError(f"{scale} has no categories; pass Binary(), Nominal(labels) or Ordinal(labels)")
     levels = [_levels(column) for column in sequences]
     used = scale or infer_scale(label for seen, _ in levels for label in seen)
     if used is None:
-        return Coded(tuple(np.full(len(c), MISSING, dtype=np.int64) for c in sequences), None, 0, False)
+        return CodedLabels(tuple(np.full(len(c), MISSING, dtype=np.int64) for c in sequences), None, 0, False)
     codes = tuple(used.encode(seen) if where is None else used.encode(seen)[where] for seen, where in levels)
-    return Coded(codes, used, used.size, scale is not None)
+    return CodedLabels(codes, used, used.size, scale is not None)
 
 
 def _levels(column: Any) -> tuple[list[Any], Codes | None]:
@@ -183,32 +189,49 @@ def _bare_codes(column: Any, size: int) -> Codes:
     return codes.astype(np.int64, copy=False)
 
 
-def cluster_codes(cluster: Iterable[Any] | None, n: int) -> Codes | None:
+def renumber(values: Array) -> Codes:
+    """Number the distinct values from 0 in ascending order, shape `(n,)`."""
+    return np.unique(values, return_inverse=True)[1].reshape(-1)
+
+
+def number_codes(numbers: Array) -> tuple[Codes, Array]:
+    """Return numbers as positions among their distinct values, -1 for NaN, and these values in order."""
+    distinct, places = np.unique(numbers, return_inverse=True)
+    return np.where(np.isnan(numbers), MISSING, places.reshape(numbers.shape)), distinct[~np.isnan(distinct)]
+
+
+def cluster_codes(cluster: Iterable[Any] | None, n: int, what: str = "cluster") -> Codes | None:
     """Return the clusters numbered from 0, shape `(n,)`."""
     if cluster is None:
         return None
-    ids = as_sequence(cluster, "cluster")
+    ids = as_sequence(cluster, what)
     if len(ids) != n:
-        raise ArgumentError(f"cluster has {len(ids)} ids for {n} units; pass one id per unit")
+        raise ArgumentError(f"{what} has {len(ids)} ids for {n} units; pass one id per unit")
     if isinstance(ids, np.ndarray) and ids.dtype.kind in "iu":
-        return np.unique(ids, return_inverse=True)[1].reshape(-1)
+        return renumber(ids)
     numbers: dict[Any, int] = {}
     try:
         codes = np.array([numbers.setdefault(one, len(numbers)) for one in ids], dtype=np.int64)
     except TypeError as error:
-        raise ArgumentError(f"cluster ids must be hashable: {error}") from None
+        raise ArgumentError(f"{what} ids must be hashable: {error}") from None
     for one, number in numbers.items():
         if is_missing(one):
             raise ArgumentError(
-                f"cluster has no id at position {int(np.argmax(codes == number))} ({one!r}); pass an id for "
-                "every unit, and a unique id for a unit that belongs to no cluster"
+                f"{what} has no id at position {int(np.argmax(codes == number))} ({one!r}); pass an id for "
+                f"every unit, and a unique id for a unit that belongs to no {what.removesuffix('s')}"
             )
     return codes
 
 
-def dense(members: Codes | None, kept: Array) -> Codes | None:
+def renumber_kept(members: Codes | None, kept: Array) -> Codes | None:
     """Return the clusters of the kept units, numbered without gaps."""
-    return None if members is None else np.unique(members[kept], return_inverse=True)[1].reshape(-1)
+    return None if members is None else renumber(members[kept])
+
+
+def drop_incomplete(complete: Array, cluster: Iterable[Any] | None) -> tuple[Codes | None, int]:
+    """Return the clusters of the complete units, numbered without gaps, and the number of other units."""
+    n_missing = int(complete.size - np.count_nonzero(complete))
+    return renumber_kept(cluster_codes(cluster, len(complete)), complete), n_missing
 
 
 def cell_units(cells: Codes, n_cells: int, cluster: Codes | None) -> Units:
@@ -254,8 +277,7 @@ def read_pair(
         raise ArgumentError("pass truth and pred, or table")
     coded = encode((truth, pred), scale, options.labels)
     left, right = coded.codes
-    if len(left) != len(right):
-        raise ArgumentError(f"truth has {len(left)} labels but pred has {len(right)}; lengths must match")
+    check_lengths("labels", truth=left, pred=right)
     units, n_missing = table_units(left, right, coded.size, cluster_codes(options.cluster, len(left)))
     return TableInput(units, coded.size, coded.scale, coded.declared, n_missing)
 
@@ -266,7 +288,7 @@ def table_units(left: Codes, right: Codes, size: int, cluster: Codes | None) -> 
     n_missing = int(both.size - np.count_nonzero(both))
     if n_missing:
         left, right = left[both], right[both]
-    return cell_units(left * size + right, size * size, dense(cluster, both)), n_missing
+    return cell_units(left * size + right, size * size, renumber_kept(cluster, both)), n_missing
 
 
 def _read_table(table: Any, scale: Scale | None, labels: int | None) -> TableInput:
@@ -350,26 +372,24 @@ def balanced_accuracy_of(table: Array) -> Array:
 
 def macro_f1_of(table: Array) -> Array:
     """Compute the mean one-against-rest F1 over the classes that occur in the truth or the predictions."""
-    both = table.sum(-1) + table.sum(-2)
-    there = both != 0
-    scores = np.where(there, divide(2 * np.diagonal(table, axis1=-2, axis2=-1), both), 0)
-    return divide(scores.sum(-1), there.sum(-1))
+    return _mean_rate(2 * np.diagonal(table, axis1=-2, axis2=-1), table.sum(-1) + table.sum(-2))
 
 
 def macro_precision_of(table: Array) -> Array:
     """Compute the mean one-against-rest precision over the classes that occur in the predictions."""
-    return _mean_share(table, table.sum(-2))
+    return _mean_rate(np.diagonal(table, axis1=-2, axis2=-1), table.sum(-2))
 
 
 def macro_recall_of(table: Array) -> Array:
     """Compute the mean one-against-rest recall over the classes that occur in the truth."""
-    return _mean_share(table, table.sum(-1))
+    return _mean_rate(np.diagonal(table, axis1=-2, axis2=-1), table.sum(-1))
 
 
-def _mean_share(table: Array, of: Array) -> Array:
-    there = of != 0
-    shares = np.where(there, divide(np.diagonal(table, axis1=-2, axis2=-1), of), 0)
-    return divide(shares.sum(-1), there.sum(-1))
+def _mean_rate(numerator: Array, denominator: Array) -> Array:
+    """Compute the mean of the rates of the classes, `(..., K)`, whose denominator is not 0."""
+    there = denominator != 0
+    rates = np.where(there, divide(numerator, denominator), 0)
+    return divide(rates.sum(-1), there.sum(-1))
 
 
 def mcc_of(table: Array) -> Array:
@@ -381,12 +401,8 @@ def mcc_of(table: Array) -> Array:
     return divide(covariance, np.sqrt(spread))
 
 
-def near(size: int, k: int) -> Array:
-    """Return a 0/1 mask of the cells of a K × K table that are at most k places off the diagonal."""
-    places = np.arange(size)
-    return np.asarray(np.abs(places[:, None] - places[None, :]) <= k, dtype=float)
-
-
 def adjacent_accuracy_of(table: Array, k: int = 1) -> Array:
     """Compute the proportion of pairs at most k places off the diagonal."""
-    return divide((table * near(table.shape[-1], k)).sum((-1, -2)), table.sum((-1, -2)))
+    places = np.arange(table.shape[-1])
+    near = (np.abs(places[:, None] - places[None, :]) <= k).astype(float)
+    return divide((table * near).sum((-1, -2)), table.sum((-1, -2)))

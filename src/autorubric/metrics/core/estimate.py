@@ -7,7 +7,7 @@ import numbers
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Literal, SupportsFloat
+from typing import Any, Literal, Self, SupportsFloat
 
 from autorubric.errors import ArgumentError
 
@@ -301,6 +301,11 @@ class Estimate(NumberLike):
     def undefined(cls, reason: Reason, *, n: int = 0, method: str = "", n_missing: int = 0) -> Estimate:
         """Create an undefined estimate with the given reason."""
         return cls(None, n=n, method=method, reason=reason, n_missing=n_missing)
+
+    @classmethod
+    def _extending(cls, found: Estimate, **more: Any) -> Self:
+        """Create an instance of a subclass from an estimate and the fields that the subclass adds."""
+        return cls(**{name: getattr(found, name) for name in Estimate.__dataclass_fields__}, **more)
 
     @property
     def is_defined(self) -> bool:

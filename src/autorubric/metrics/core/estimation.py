@@ -31,6 +31,7 @@ from autorubric.metrics.core.resampling import (
     is_point,
     jackknife,
     replicates,
+    standard_error,
 )
 from autorubric.metrics.core.scales import Array
 
@@ -54,7 +55,8 @@ class Figure:
     bounds: tuple[float, float] = (-1.0, 1.0)
     auto: CiMethod = "smoothed"  # method used for `ci="auto"`
     auto_clustered: CiMethod | None = None  # the same if the units are clusters; None means `auto`
-    analytic: Analytic  # function that computes the interval in closed form
+    # function that computes the interval in closed form; None for metrics without such an interval
+    analytic: Analytic | None = None
     # function from sums to the denominator of a proportion; None for other metrics
     trials: Compute | None = None
     # whether units can be smoothed: their sums are cells of a table, or `Units.prior` is set
@@ -89,8 +91,12 @@ def estimates(
         ]
         if group:
             computes = [figures[at].compute for at in group]
-            rows = _replicates_of_all(units, computes, options, smooth=smooth)
-            drawn.update(zip(group, rows, strict=True))
+
+            def compute(sums: Array, computes: Sequence[Compute] = computes) -> Array:
+                return np.stack([one(sums) for one in computes], axis=-1)
+
+            rows = replicates(units, compute, options.n_resamples, options.generator(), smooth=smooth)
+            drawn.update(zip(group, rows.T, strict=True))
     return [
         _estimate(
             figure,
@@ -112,17 +118,6 @@ class _EstimateParts(NamedTuple):
     method: CiMethod
     value: float
     drawn: Array | None
-
-
-def _replicates_of_all(
-    units: Units, computes: Sequence[Compute], options: IntervalOptions, *, smooth: bool
-) -> Array:
-    """Compute each metric in each resample, shape `(n_figures, n_resamples)`."""
-
-    def compute(sums: Array) -> Array:
-        return np.stack([one(sums) for one in computes], axis=-1)
-
-    return replicates(units, compute, options.n_resamples, options.generator(), smooth=smooth).T
 
 
 def _method(figure: Figure, units: Units, options: IntervalOptions) -> CiMethod:
@@ -147,14 +142,13 @@ def _estimate(
     what = f"{units.size} clusters" if units.clustered else f"{units.size} units"
     undefined = 0
     if method == "analytic":
+        if figure.analytic is None:
+            raise ArgumentError(f"{figure.name} has no analytic interval; use ci='percentile'")
         ends = figure.analytic(figure, units, value, options.confidence_level)
         text = f"{name}; analytic, {options.confidence_level:.0%}, {what}"
     else:
         ends, undefined = _bootstrap(figure, units, options, found)
-        text = (
-            f"{name}; {method} bootstrap, {options.confidence_level:.0%}, {what}, "
-            f"{options.n_resamples} resamples"
-        )
+        text = f"{name}; {options.describe(what, method)}"
     if undefined:
         text += f"; undefined resamples: {undefined}"
     if method == "smoothed" and units.clustered and units.size < FEWEST_CLUSTERS:
@@ -287,8 +281,7 @@ def logit_t(figure: Figure, units: Units, value: float, confidence_level: float)
     size = int(held.sum())
     if size < 2:
         return NO_ENDS
-    effects = influence(units, figure.compute)
-    se = math.sqrt(float((units.counts * effects**2).sum()) * size / (size - 1))
+    se = standard_error(influence(units, figure.compute), size, units.counts)
     return Ends(*logit_t_ends(value, se, size, confidence_level), se)
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any, Literal, TypeAlias, Unpack, get_args
+from typing import Any, Literal, TypeAlias, Unpack
 
 import numpy as np
-from scipy.special import betaincinv, ndtr, ndtri, stdtrit
+from scipy.special import betaincinv, ndtr, ndtri, stdtr, stdtrit
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics.core.contingency import cluster_codes, numeric_column
-from autorubric.metrics.core.estimate import Estimate, Reason, is_rounding
+from autorubric.metrics.core.contingency import cluster_codes, numeric_column, renumber
+from autorubric.metrics.core.estimate import Estimate, Reason, TestStatistic, is_rounding
 from autorubric.metrics.core.resampling import (
     NO_ENDS,
     CiMethod,
@@ -19,8 +19,10 @@ from autorubric.metrics.core.resampling import (
     IntervalArguments,
     IntervalOptions,
     Units,
+    check_choice,
     interval_of,
     replicates,
+    standard_error,
 )
 
 ShareMethod: TypeAlias = Literal["wilson", "clopper-pearson"]
@@ -36,15 +38,16 @@ def t_quantile(confidence_level: float, df: float) -> float:
     return float(stdtrit(df, 0.5 + confidence_level / 2))
 
 
+def t_statistic(t: float, df: float) -> TestStatistic:
+    """Return a two-sided t test."""
+    return TestStatistic(name="t", value=t, df=df, p_value=float(2 * stdtr(df, -abs(t))))
+
+
 def expanded_tail(confidence_level: float, df: float) -> float:
-    """Compute the tail probability at which to cut off a bootstrap distribution from few units [1].
+    """Compute the tail probability Φ(-√((df + 1)/df) t) of a bootstrap distribution from few units.
 
-    This is Φ(-√((df + 1)/df) t), so that for a mean of df + 1 units the percentile interval is as wide as the
-    t interval.
-
-    References:
-        [1] T. C. Hesterberg (2015), What teachers should know about the bootstrap, The American Statistician
-            69(4), 371-386, section 4.3.
+    For a mean of df + 1 units, the percentile interval is then as wide as the t interval (Hesterberg 2015,
+    What teachers should know about the bootstrap, The American Statistician 69(4), section 4.3).
     """
     return float(ndtr(-math.sqrt((df + 1) / df) * t_quantile(confidence_level, df)))
 
@@ -70,10 +73,9 @@ def clopper_pearson_ends(successes: int, n: int, confidence_level: float) -> tup
 def logit_t_ends(
     proportion: float, se: float, n_units: float, confidence_level: float
 ) -> tuple[float, float]:
-    """Compute the limits of a t interval on the logit scale with `n_units - 1` degrees of freedom.
+    """Compute a t interval on the logit scale with `n_units - 1` degrees of freedom.
 
-    If the proportion is 0 or 1, or the spread between units is only rounding error, the function returns the
-    limits of the score interval with one observation per unit.
+    Without spread between units, the result is the score interval with one observation per unit.
     """
     quantile = t_quantile(confidence_level, n_units - 1)
     if proportion in (0.0, 1.0) or is_rounding(se):
@@ -118,8 +120,7 @@ def wilson(
         [3] C. J. Clopper, E. S. Pearson (1934), The use of confidence or fiducial limits illustrated in the
             case of the binomial, Biometrika 26(4), 404-413.
     """
-    if method not in get_args(ShareMethod):
-        raise ArgumentError(f"method must be one of {list(get_args(ShareMethod))}; got {method!r}")
+    check_choice("method", method, ShareMethod)
     if not 0 <= successes <= n:
         raise ArgumentError(f"successes must be between 0 and n; got successes={successes!r}, n={n!r}")
     options = IntervalOptions(**interval)
@@ -152,7 +153,7 @@ def mean_ends(values: Any, members: Any, confidence_level: float) -> Ends:
     n_clusters = int(np.count_nonzero(np.bincount(members)))
     if n_clusters < 2:
         return NO_ENDS
-    se = math.sqrt(float((sums**2).sum()) * n_clusters / (n_clusters - 1)) / n
+    se = standard_error(sums, n_clusters) / n
     if is_rounding(se, float(np.abs(values).max())):
         return Ends(None, None, 0.0)
     half = t_quantile(confidence_level, n_clusters - 1) * se
@@ -201,8 +202,10 @@ def clustered_se(
     there = ~np.isnan(numbers)
     kept = numbers[there]
     ids = cluster_codes(cluster, len(numbers))
-    members = np.arange(len(kept)) if ids is None else np.unique(ids[there], return_inverse=True)[1]
-    method = "mean; clustered standard error" + _how(options)
+    members = np.arange(len(kept)) if ids is None else renumber(ids[there])
+    method = "mean; clustered standard error"
+    if ci is not None:
+        method += f"; {options.describe()}" if ci == "percentile" else f", t, {confidence_level:.0%}"
     n_missing = len(numbers) - len(kept)
     if not len(kept):
         return Estimate.undefined("no_values", method=method, n_missing=n_missing)
@@ -215,14 +218,6 @@ def clustered_se(
         return Estimate(mean, None, None, ends.se, len(kept), method, None, n_missing)
     low, high, _ = ends if ci != "percentile" else _resampled_ends(kept, members, options)
     return Estimate(mean, low, high, ends.se, len(kept), method, None, n_missing)
-
-
-def _how(options: IntervalOptions) -> str:
-    if options.ci is None:
-        return ""
-    if options.ci == "percentile":
-        return f"; percentile bootstrap, {options.confidence_level:.0%}, {options.n_resamples} resamples"
-    return f", t, {options.confidence_level:.0%}"
 
 
 def _resampled_ends(values: Any, members: Any, options: IntervalOptions) -> Ends:

@@ -44,7 +44,7 @@ def item_scores(item: ScoredItem) -> dict[Rater, float | None]:
     score, for example if a judge gave no answer. The result is empty without labels.
     """
     answers = {name: answer for name, answer in item.truth.items() if answer is not None}
-    labelled = _grounded(item.root.leaves, answers)
+    labelled = _labelled_criteria(item.root.leaves, answers)
     if not labelled:
         return {}
     scores: dict[Rater, float | None] = {TRUTH: _truth_score(item.root, labelled, answers)}
@@ -53,14 +53,16 @@ def item_scores(item: ScoredItem) -> dict[Rater, float | None]:
     for judge in judges:
         decisions = {name: r.judge_decisions.get(judge) if r else None for name, r in reports.items()}
         entries = {name: _judge_entry(judge, report) for name, report in reports.items()}
-        scores["judge", judge] = _score(item.root, entries) if _any_judged(entries, decisions) else None
+        scores["judge", judge] = _score_if_judged(item.root, entries, decisions)
     entries = {name: _panel_entry(report) for name, report in reports.items()}
     decisions = {name: report.decision if report else None for name, report in reports.items()}
-    scores[PANEL] = _score(item.root, entries) if _any_judged(entries, decisions) else None
+    scores[PANEL] = _score_if_judged(item.root, entries, decisions)
     return scores
 
 
-def _grounded(criteria: Sequence[BaseCriterion], answers: Mapping[str, Answer]) -> list[BaseCriterion]:
+def _labelled_criteria(
+    criteria: Sequence[BaseCriterion], answers: Mapping[str, Answer]
+) -> list[BaseCriterion]:
     """Return the criteria that have a label, and whose dependencies all have labels."""
     conditions = {c.name or "": c.when.criterion for c in criteria if c.when is not None}
 
@@ -82,22 +84,21 @@ def _truth_score(
         for name in (c.name or "" for c in labelled)
     }
     applied = apply_conditions(labelled, decisions, _SKIP)
-    return _score(root, {c.name or "": entry_of(c, applied[c.name or ""], _SKIP) for c in labelled})
+    return score_tree(root, {c.name or "": entry_of(c, applied[c.name or ""], _SKIP) for c in labelled}).score
 
 
-def _score(root: RubricGroup, entries: Mapping[str, Entry]) -> float | None:
-    return score_tree(root, entries).score
-
-
-def _any_judged(entries: Mapping[str, Entry], decisions: Mapping[str, Decision | None]) -> bool:
-    """Return whether any value in the score comes from a vote and not just from unreadable replies."""
-    return any(
+def _score_if_judged(
+    root: RubricGroup, entries: Mapping[str, Entry], decisions: Mapping[str, Decision | None]
+) -> float | None:
+    """Return the score, or None if all its values come from unreadable replies instead of votes."""
+    judged = any(
         entries[name].value is not None
         and decision is not None
         and decision.status in ("answered", "abstained")
         and not decision.assumed
         for name, decision in decisions.items()
     )
+    return score_tree(root, entries).score if judged else None
 
 
 def _panel_entry(report: EnsembleCriterionReport | None) -> Entry:
@@ -109,33 +110,25 @@ def _judge_entry(judge: str, report: EnsembleCriterionReport | None) -> Entry:
     own = report.judge_decisions.get(judge) if report else None
     if own is None:
         return _panel_entry(report)._replace(value=None)
-    return Entry.of(_judge_value(own, report), own)
+    if report is None or own.status == "answered":
+        return Entry.of(own.value, own)
+    # The value of an abstention depends on the grader's policy, which a panel that abstained also followed.
+    return Entry.of(report.score_value if own.status == report.status == "abstained" else None, own)
 
 
-def _judge_value(decision: Decision, report: EnsembleCriterionReport | None) -> float | None:
-    """Return the value of a judge's decision in its own score.
-
-    The value of an abstention depends on the grader's policy; it is taken from the panel if the panel also
-    abstained, otherwise it is None.
-    """
-    if report is None or decision.status == "answered":
-        return decision.value
-    return report.score_value if decision.status == report.status == "abstained" else None
-
-
-def regrouped(root: RubricGroup, criteria: Mapping[str, BaseCriterion]) -> RubricGroup:
+def regroup(root: RubricGroup, criteria: Mapping[str, BaseCriterion]) -> RubricGroup:
     """Return the tree with leaves of these names replaced; criteria with new names are added to the root."""
     leaves = {leaf.name or "": leaf for leaf in root.leaves}
     if all(leaves.get(name) is criterion for name, criterion in criteria.items()):
         return root
-    placed = _replaced(root, criteria)
+    placed = _replace_leaves(root, criteria)
     homeless = [criterion for name, criterion in criteria.items() if name not in leaves]
     return RubricGroup(root.name, (*placed.criteria, *homeless))
 
 
-def _replaced(group: RubricGroup, criteria: Mapping[str, BaseCriterion]) -> RubricGroup:
+def _replace_leaves(group: RubricGroup, criteria: Mapping[str, BaseCriterion]) -> RubricGroup:
     members = [
-        _replaced(one, criteria) if isinstance(one, RubricGroup) else criteria.get(one.name or "", one)
+        _replace_leaves(one, criteria) if isinstance(one, RubricGroup) else criteria.get(one.name or "", one)
         for one in group.criteria
     ]
     return RubricGroup(group.name, tuple(members), group.weight)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, get_args
 from autorubric.criteria.base import BaseCriterion
 from autorubric.criteria.values import Answer, Level, Submission, VoteStatus
 from autorubric.errors import ArgumentError, ReplyError
-from autorubric.metrics.core.item_scores import PANEL, TRUTH, LabelledDataset, Rater
+from autorubric.metrics.core.item_scores import PANEL, TRUTH, LabelledDataset, Rater, RaterKind
 from autorubric.metrics.core.scales import Binary, Interval, Scale, infer_scale, is_missing
 from autorubric.metrics.core.votes_table import Cell, MeasuredCriterion, TableRows
 from autorubric.support.frames import as_pandas, is_frame
@@ -22,7 +22,7 @@ LabelTable: TypeAlias = "pd.DataFrame | Iterable[Mapping[str, Any]]"
 """Rows with `item_id, criterion, rater, label` (or `value`), and optionally `rater_kind` (or `rater_type`:
 human, judge or llm, panel, truth), `sample`, `order` and `status`."""
 
-_KINDS: Mapping[str, str] = {
+_KINDS: Mapping[str, RaterKind] = {
     "human": "human", "judge": "judge", "llm": "judge", "panel": "panel", "truth": "truth", "gold": "truth",
 }  # fmt: skip
 NEEDED = ("item_id", "criterion", "rater")
@@ -77,7 +77,10 @@ def _frame_rows(frame: Any) -> list[LabelRow] | None:
                 LabelRow,
                 _each(columns["item_id"], _name),
                 _each(columns["criterion"], _name),
-                _each(list(zip(columns["rater"], kinds, strict=True)), _named_rater),
+                _each(
+                    list(zip(columns["rater"], kinds, strict=True)),
+                    lambda pair: _rater(0, _name(pair[0]), pair[1]),
+                ),
                 _each(columns.get("sample", nothing), lambda sample: _whole(0, sample)),
                 _each(columns.get("order", nothing), lambda order: None if is_missing(order) else str(order)),
                 _each(labels, lambda label: None if is_missing(label) or label == "" else label),
@@ -106,10 +109,6 @@ def _name(value: Any) -> str:
     if is_missing(value):
         raise ValueError("no name")
     return str(value)
-
-
-def _named_rater(given: tuple[Any, Any]) -> Rater:
-    return _rater(0, _name(given[0]), given[1])
 
 
 def _rows_of(table: Any) -> Iterator[Mapping[str, Any]]:
@@ -170,19 +169,12 @@ def _status(number: int, status: Any) -> str | None:
 def _rater(number: int, name: str, given: Any) -> Rater:
     if is_missing(given) or given == "":
         return {"truth": TRUTH, "panel": PANEL}.get(name, ("judge", name))
-    match _KINDS.get(str(given).lower()):
-        case "human":
-            return ("human", name)
-        case "judge":
-            return ("judge", name)
-        case "panel":
-            return PANEL
-        case "truth":
-            return TRUTH
-        case _:
-            raise ArgumentError(
-                f"row {number} of the label table: rater kind must be one of {list(_KINDS)}; got {given!r}"
-            )
+    kind = _KINDS.get(str(given).lower())
+    if kind is None:
+        raise ArgumentError(
+            f"row {number} of the label table: rater kind must be one of {list(_KINDS)}; got {given!r}"
+        )
+    return {"panel": PANEL, "truth": TRUTH}.get(kind, (kind, name))
 
 
 def _whole(number: int, sample: Any) -> int | None:
@@ -210,14 +202,7 @@ class LabelledCriterion(Protocol):
     def level(self) -> Level: ...
     def read(self, rows: TableRows, row: LabelRow) -> Answer | None: ...
     def declared(self) -> Sequence[Answer]: ...
-    def add(self, rows: TableRows, cell: At, answer: Answer | None, status: str) -> None: ...
-
-
-class At(NamedTuple):
-    item: int
-    rater: Rater
-    sample: int
-    order: str | None = None
+    def add(self, rows: TableRows, cell: Cell, answer: Answer | None, status: str) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,8 +223,8 @@ class _OnCriterion:
     def declared(self) -> Sequence[Answer]:
         return self.criterion.answers()
 
-    def add(self, rows: TableRows, cell: At, answer: Answer | None, status: str) -> None:
-        rows.add(cell.item, self.criterion, cell.rater, answer, status, sample=cell.sample, order=cell.order)
+    def add(self, rows: TableRows, cell: Cell, answer: Answer | None, status: str) -> None:
+        rows.add(cell, self.criterion, answer, status)
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,7 +242,9 @@ class _OnScale:
                 code = self.scale.code(row.label)
                 return abstention(row.label) if code < 0 else self.measured.answers[code]
             number = float(row.label if row.number is None else row.number)
-            return Answer(code=number, value=_on_unit(number, self.scale), label=str(row.label))
+            span, low = self.scale.span, self.scale.low
+            value = None if span is None or low is None else (number - low) / span
+            return Answer(code=number, value=value, label=str(row.label))
         except (ArgumentError, TypeError, ValueError) as error:
             raise ArgumentError(
                 f"item {row.item_id!r}, criterion {row.criterion!r}, rater {row.rater[1]!r}: {error}"
@@ -266,15 +253,9 @@ class _OnScale:
     def declared(self) -> Sequence[Answer]:
         return self.measured.answers
 
-    def add(self, rows: TableRows, cell: At, answer: Answer | None, status: str) -> None:
-        place = rows.place(self.measured)
+    def add(self, rows: TableRows, cell: Cell, answer: Answer | None, status: str) -> None:
         code = -1 if answer is None or answer.index is None else answer.index
-        rows.add_answer(Cell(cell.item, place, cell.rater, cell.sample, cell.order), answer, status, code)
-
-
-def _on_unit(number: float, scale: Interval) -> float | None:
-    span = scale.span
-    return None if span is None or scale.low is None else (number - scale.low) / span
+        rows.add_answer(cell, rows.place(self.measured), answer, status, code)
 
 
 def criteria_on_scales(

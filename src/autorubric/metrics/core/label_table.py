@@ -6,7 +6,7 @@ import statistics
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias, get_args
+from typing import Any, TypeAlias
 
 from autorubric.criteria.values import Answer, Level
 from autorubric.datasets.item import TruthRule, truth_answer, truth_number
@@ -22,7 +22,6 @@ from autorubric.metrics.core.item_scores import (
 )
 from autorubric.metrics.core.label_rows import (
     NO_ANSWER,
-    At,
     LabelledCriteria,
     LabelledCriterion,
     LabelRow,
@@ -34,8 +33,9 @@ from autorubric.metrics.core.label_rows import (
     label_rows,
 )
 from autorubric.metrics.core.read_votes import read_votes
+from autorubric.metrics.core.resampling import check_choice
 from autorubric.metrics.core.scales import Scale
-from autorubric.metrics.core.votes_table import DECIDED, TableRows, VotesTable
+from autorubric.metrics.core.votes_table import DECIDED, Cell, TableRows, VotesTable
 
 
 def table_of(
@@ -63,8 +63,7 @@ def table_of(
     """
     if isinstance(result, VotesTable):
         return result
-    if truth is not None and truth not in get_args(TruthRule):
-        raise ArgumentError(f"truth must be one of {list(get_args(TruthRule))}; got {truth!r}")
+    check_choice("truth", truth, TruthRule, or_none=True)
     if isinstance(result, SupportsGradedRun):
         if scales is not None:
             raise ArgumentError("the criteria of a run define the scales; omit scales")
@@ -223,7 +222,7 @@ def _add_cell(
         if rater[0] == "judge":
             for row, answer, status in votes:
                 if row.sample is not None or len(decisions) == len(votes):
-                    criterion.add(built, At(item, rater, row.sample or 0, row.order), answer, status)
+                    criterion.add(built, Cell(item, rater, row.sample or 0, row.order), answer, status)
         chosen = decisions or votes
         decided[rater] = reader.decide(criterion, [(a, s) for _, a, s in chosen])
     people = [found for (kind, _), found in decided.items() if kind == "human"]
@@ -235,7 +234,7 @@ def _add_cell(
     for rater, (answer, status) in decided.items():
         # A tie among people does not give a label.
         if status != "undecided" or rater != TRUTH:
-            criterion.add(built, At(item, rater, DECIDED), answer, status)
+            criterion.add(built, Cell(item, rater, DECIDED), answer, status)
 
 
 def _check_repeats(rater: Rater, votes: _RaterVotes) -> None:

@@ -8,11 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from autorubric.errors import ArgumentError
-from autorubric.metrics.core.contingency import cluster_codes, dense, numeric_column, read_rows
+from autorubric.metrics.core.contingency import drop_incomplete, numeric_column, read_rows
 from autorubric.metrics.core.estimate import Estimate, Reason
-from autorubric.metrics.core.estimation import Figure
-from autorubric.metrics.core.resampling import Ends, Units
+from autorubric.metrics.core.resampling import Units
 from autorubric.metrics.core.scales import Array, Codes
 
 
@@ -46,12 +44,7 @@ class CompleteTable:
         return Estimate.undefined(reason, n=n, method=method, n_missing=self.n_missing)
 
 
-def score_rows(ratings: Any) -> Array:
-    """Read a table of ratings as floats, shape `(n_units, n_raters)`, with NaN for missing ratings."""
-    return number_rows(ratings, "ratings")
-
-
-def number_rows(table: Any, what: str, shape: str = "(n_units, n_raters)") -> Array:
+def number_rows(table: Any, what: str = "ratings", shape: str = "(n_units, n_raters)") -> Array:
     """Read a table of numbers as floats, with NaN for missing values; see `read_rows` for the arguments."""
     rows = read_rows(table, what, shape)
     if isinstance(rows, np.ndarray):
@@ -62,15 +55,14 @@ def number_rows(table: Any, what: str, shape: str = "(n_units, n_raters)") -> Ar
 
 def complete_table(ratings: Any, cluster: Iterable[Any] | None) -> CompleteTable:
     """Return the rows of a table of ratings that have no missing rating."""
-    scores = score_rows(ratings)
+    scores = number_rows(ratings)
     complete = np.asarray(~np.isnan(scores).any(axis=1))
-    members = cluster_codes(cluster, len(scores))
+    members, n_missing = drop_incomplete(complete, cluster)
     kept = scores[complete]
     if kept.size:
         kept = kept - kept.mean()
         kept = kept / (np.abs(kept).max() or 1.0)
-    n_missing = int(complete.size - np.count_nonzero(complete))
-    return CompleteTable(kept, dense(members, complete), n_missing, bool((~np.isnan(scores)).any()))
+    return CompleteTable(kept, members, n_missing, bool((~np.isnan(scores)).any()))
 
 
 _KEYS_UP_TO = 2**62
@@ -132,17 +124,6 @@ def weighted_units(n: int, cluster: Codes | None, counts: Codes | None = None) -
     members = np.arange(n) if cluster is None else cluster
     ones = np.ones(int(members.max(initial=-1)) + 1, dtype=np.int64)
     return Units(counts=ones, n=n, gather=members, clustered=cluster is not None)
-
-
-def no_analytic(figure: Figure, units: Units, value: float, confidence_level: float) -> Ends:
-    """Raise an error because the metric has no closed-form interval."""
-    raise ArgumentError(f"{figure.name} has no analytic interval; use ci='percentile'")
-
-
-def unclustered(figure: Figure, units: Units) -> None:
-    """Raise an error if the units are clusters, because the metric then has no closed-form interval."""
-    if units.clustered:
-        raise ArgumentError(f"{figure.name} has no analytic interval over clusters; use ci='percentile'")
 
 
 def with_prior_rows(units: Units, sums: Array, chances: Array) -> Units:

@@ -20,7 +20,7 @@ from autorubric.metrics.core.item_scores import (
     ScoredItem,
     SupportsGradedRun,
     item_scores,
-    regrouped,
+    regroup,
 )
 from autorubric.metrics.core.scales import Array, Codes
 from autorubric.metrics.core.votes_table import (
@@ -28,6 +28,7 @@ from autorubric.metrics.core.votes_table import (
     ABSTAINED,
     ANSWERED,
     UNDECIDED,
+    Cell,
     MeasuredCriterion,
     Outcome,
     TableRows,
@@ -103,16 +104,16 @@ def _read_item(
     }
     for name, criterion in criteria.items():
         if truth.get(name) is not None:
-            rows.add(i, criterion, TRUTH, truth[name], _label_status(truth[name]))
+            rows.add(Cell(i, TRUTH), criterion, truth[name], _label_status(truth[name]))
         if name in by_name:
             _read_criterion(i, criterion, by_name[name], rows)
         elif graded:
             # Grading raised an error, or the report lacks the criterion: it should have been judged.
-            rows.add(i, criterion, PANEL, None, "failed" if report is None else "not_asked")
+            rows.add(Cell(i, PANEL), criterion, None, "failed" if report is None else "not_asked")
     for rater, labels in dataset.item_ratings(i).items():
         for name, raw in labels.items():
             if name in criteria and (answer := rows.parse(criteria[name], raw)) is not None:
-                rows.add(i, criteria[name], ("human", rater), answer, _label_status(answer))
+                rows.add(Cell(i, ("human", rater)), criteria[name], answer, _label_status(answer))
     return item_scores(ScoredItem(root, truth, by_name)) if root is not None else {}
 
 
@@ -125,7 +126,7 @@ def _root_of(
     """
     graded = {name: report.criterion for name, report in by_name.items()}
     try:
-        return regrouped(dataset.get_item_rubric(i).root, graded)
+        return regroup(dataset.get_item_rubric(i).root, graded)
     except ArgumentError:
         return RubricGroup("", tuple(graded.values())) if graded else None
 
@@ -140,8 +141,8 @@ def _read_criterion(
     for vote in report.votes:
         rows.add_vote(i, criterion, vote)
     for judge, decision in report.judge_decisions.items():
-        rows.add(i, criterion, ("judge", judge), decision.answer, _decision_status(decision))
-    rows.add(i, criterion, PANEL, report.decision.answer, _decision_status(report.decision))
+        rows.add(Cell(i, ("judge", judge)), criterion, decision.answer, _decision_status(decision))
+    rows.add(Cell(i, PANEL), criterion, report.decision.answer, _decision_status(report.decision))
     if report.decision.tie:
         rows.mark_tie(i, criterion)
 
@@ -226,6 +227,11 @@ class Cells:
     # mask of the cells on which the judges' votes tie, whether or not the panel gives an answer; shape
     # `(n_cells,)`
     tied: Array
+
+    @property
+    def criterion(self) -> Codes:
+        """Position of each cell's criterion, shape `(n_cells,)`."""
+        return np.repeat(np.arange(len(self.criteria)), [span.stop - span.start for span in self.spans])
 
     def size(self, place: int, modes: Modes) -> int:
         """Return the number of codes at `place`: categories (plus one if abstentions count), or outcomes."""

@@ -3,6 +3,7 @@ takes a single matrix product."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
@@ -64,16 +65,11 @@ def replicates(
 ) -> Array:
     """Compute the metric in each resample, shape `(n_resamples,)`, NaN where undefined.
 
-    Args:
-        units: Units to draw.
-        compute: Function that computes the metric from sums.
-        n_resamples: Number of resamples.
-        rng: Random generator.
-        smooth: Whether to add a pseudo-unit to the draws, which is 1/K² in each cell of a table, or drawn
-            from `Units.prior`. With clusters, it has as many observations as the average cluster.
+    `smooth` adds a pseudo-unit to the draws, which is 1/K² in each cell of a table, or drawn from
+    `Units.prior`. With clusters, it has as many observations as the average cluster.
     """
     values = []
-    for rows in _chunks(n_resamples, max(len(units.counts), _width(units))):
+    for rows in chunks(n_resamples, max(len(units.counts), _width(units))):
         if smooth:
             values.append(compute(_draw_smoothed(units, rows, rng)))
         else:
@@ -87,7 +83,8 @@ def _width(units: Units) -> int:
     return len(units.counts) if units.sums is None else units.sums.shape[1]
 
 
-def _chunks(rows: int, width: int) -> Iterator[int]:
+def chunks(rows: int, width: int) -> Iterator[int]:
+    """Split rows into parts whose arrays of this width fit into memory; yield the size of each part."""
     step = max(1, _CHUNK_CELLS // max(width, 1))
     for start in range(0, rows, step):
         yield min(step, rows - start)
@@ -144,17 +141,54 @@ def influence(units: Units, compute: Compute) -> Array:
     return gradient if units.sums is None else np.asarray(units.sums @ gradient)
 
 
+def standard_error(effects: Array, n_units: int, counts: Codes | int = 1) -> float:
+    """Compute √(Σ effect² C / (C - 1)) from the first-order effects of C independent units."""
+    return math.sqrt(float((counts * effects**2).sum()) * n_units / (n_units - 1))
+
+
 def jackknife(units: Units, compute: Compute) -> Array:
     """Compute the metric after removing one unit of each distinct kind, shape `(u,)`, NaN where undefined."""
     values = []
     start = 0
-    for rows in _chunks(len(units.counts), max(len(units.counts), _width(units))):
+    for rows in chunks(len(units.counts), max(len(units.counts), _width(units))):
         left = np.repeat(units.counts[None, :].astype(float), rows, axis=0)
         which = np.arange(start, start + rows)
         left[np.arange(rows), which] -= np.minimum(units.counts[which], 1)
         values.append(compute(units.aggregate(left)))
         start += rows
     return np.concatenate(values)
+
+
+def check_choice(name: str, given: object, choices: Any, *, or_none: bool = False) -> None:
+    """Raise an error if an argument is not one of the values of a `Literal` type."""
+    allowed = get_args(choices)
+    if given not in allowed and not (or_none and given is None):
+        options = f"{list(allowed)}{' or None' if or_none else ''}"
+        raise ArgumentError(f"{name} must be one of {options}; got {given!r}")
+
+
+def check_number(
+    name: str, given: object, within: str = "(-inf, inf)", *, whole: bool = False, hint: str = ""
+) -> float:
+    """Return a finite number as a float; raise an error if it is outside an interval such as `[0, 1)`."""
+    low, high = (float(end) for end in within[1:-1].split(","))
+    if isinstance(given, Real) and not isinstance(given, bool) and math.isfinite(given):
+        number = float(given)
+        above = number >= low if within[0] == "[" else number > low
+        below = number <= high if within[-1] == "]" else number < high
+        if above and below and (number.is_integer() or not whole):
+            return number
+    at_least = f"{'of at least' if within[0] == '[' else 'above'} {low:g}"
+    limits = {
+        "[]": f" from {low:g} to {high:g}",
+        "()": f" between {low:g} and {high:g}",
+        "(]": f" {at_least} and at most {high:g}",
+        "[)": f" {at_least} and below {high:g}",
+    }[within[0] + within[-1]]
+    if high == math.inf:
+        limits = "" if low == -math.inf else f" {at_least}"
+    kind = "an integer" if whole else "a finite number"
+    raise ArgumentError(f"{name} must be {kind}{limits}{hint and ', '}{hint}; got {given!r}")
 
 
 CiMethod: TypeAlias = Literal["auto", "analytic", "percentile", "bca", "smoothed"]
@@ -205,8 +239,7 @@ class Resampling:
     rng: int | np.random.Generator = 0
 
     def __post_init__(self) -> None:
-        if not isinstance(self.confidence_level, Real) or not 0.0 < self.confidence_level < 1.0:
-            raise ArgumentError(f"confidence_level must be between 0 and 1; got {self.confidence_level!r}")
+        check_number("confidence_level", self.confidence_level, "(0, 1)")
         if not isinstance(self.n_resamples, Integral) or self.n_resamples < 1:
             raise ArgumentError(f"n_resamples must be a positive integer; got {self.n_resamples!r}")
         is_seed = isinstance(self.rng, int | np.integer) and not isinstance(self.rng, bool) and self.rng >= 0
@@ -223,6 +256,11 @@ class Resampling:
         """Return the random generator. The same seed always gives the same draws."""
         return np.random.default_rng(self.rng)
 
+    def describe(self, about: str = "", kind: str = "percentile") -> str:
+        """Describe an interval from resamples for the `method` of an estimate."""
+        parts = (f"{kind} bootstrap", f"{self.confidence_level:.0%}", about, f"{self.n_resamples} resamples")
+        return ", ".join(filter(None, parts))
+
     def fixed(self) -> Self:
         """Return a copy with a fixed seed, so that all metrics computed with it use the same draws."""
         if isinstance(self.rng, np.random.Generator):
@@ -237,11 +275,20 @@ class IntervalOptions(Resampling):
     cluster: Iterable[Any] | None = None
     ci: CiMethod | None = "auto"
 
+    def arguments(self, cluster: Iterable[Any] | None) -> IntervalArguments:
+        """Return the options as arguments of another metric, with these clusters."""
+        return IntervalArguments(
+            cluster=cluster,
+            ci=self.ci,
+            confidence_level=self.confidence_level,
+            n_resamples=self.n_resamples,
+            rng=self.rng,
+        )
+
     def __post_init__(self) -> None:
         # super() does not work here, because `slots=True` replaces the class with a new one.
         Resampling.__post_init__(self)
-        if self.ci is not None and self.ci not in get_args(CiMethod):
-            raise ArgumentError(f"ci must be one of {list(get_args(CiMethod))} or None; got {self.ci!r}")
+        check_choice("ci", self.ci, CiMethod, or_none=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -271,6 +318,12 @@ class Ends(NamedTuple):
     high: float | None
     se: float | None
 
+    def including(self, value: float) -> Ends:
+        """Return the interval, extended if needed to include the value."""
+        if self.low is None or self.high is None:
+            return self
+        return Ends(min(self.low, value), max(self.high, value), self.se)
+
 
 NO_ENDS = Ends(None, None, None)
 
@@ -282,13 +335,10 @@ def interval_of(
     quantiles: tuple[float, float] | None = None,
     most_undefined: float = MOST_UNDEFINED,
 ) -> tuple[Ends, int]:
-    """Compute the percentile interval of resampled values, and how many of them are undefined.
+    """Compute the percentile interval of resampled values, NaN where undefined, and how many are undefined.
 
-    Args:
-        drawn: Value in each resample, NaN where undefined; their standard deviation is the standard error.
-        options: The confidence level, which determines the quantiles unless `quantiles` is passed.
-        quantiles: Lower and upper quantile level.
-        most_undefined: Proportion of undefined resamples above which there is no interval. Fewer are ignored.
+    `quantiles` replaces the quantile levels that follow from the confidence level. There is no interval if
+    the proportion of undefined values exceeds `most_undefined`.
     """
     defined = drawn[~np.isnan(drawn)]
     n_undefined = len(drawn) - len(defined)

@@ -228,11 +228,7 @@ class Interval:
         return None if self.low is None or self.high is None else self.high - self.low
 
     def check(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """Check that all values are on the scale and return them unchanged.
-
-        Raises:
-            ArgumentError: If a value is not on the scale.
-        """
+        """Return the values unchanged; raise an error if one is not on the scale."""
         below = values < (-math.inf if self.low is None else self.low)
         outside = values[below | (values > (math.inf if self.high is None else self.high))]
         if outside.size:

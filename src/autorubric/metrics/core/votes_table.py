@@ -11,7 +11,7 @@ import numpy as np
 from autorubric.criteria.base import BaseCriterion
 from autorubric.criteria.values import Answer, Level
 from autorubric.metrics.core.item_scores import Rater
-from autorubric.metrics.core.scales import Array
+from autorubric.metrics.core.scales import Array, Codes
 from autorubric.scoring.votes import JudgeVote
 from autorubric.support.objects import Json
 
@@ -141,6 +141,35 @@ class VotesTable:
         )
 
 
+def single_vote_rows(table: VotesTable) -> Codes:
+    """Return the rows of single votes in which a judge answered, as opposed to decisions over its samples."""
+    judged = np.array([kind == "judge" for kind, _ in table.raters], dtype=bool)
+    single = (table.sample != DECIDED) & (table.status == ANSWERED)
+    return np.flatnonzero(single & judged[table.rater]) if len(table) else np.zeros(0, dtype=np.int64)
+
+
+def distinct_names(criteria: Sequence[MeasuredCriterion]) -> tuple[str, ...]:
+    """Return a unique name for each criterion by numbering criteria that share a name."""
+    seen: dict[str, int] = {}
+    names = []
+    for one in criteria:
+        seen[one.name] = seen.get(one.name, 0) + 1
+        names.append(one.name if seen[one.name] == 1 else f"{one.name} ({seen[one.name]})")
+    return tuple(names)
+
+
+def order_by_id(item_ids: Sequence[str]) -> Codes:
+    """Return the positions of the items sorted by id, so that the table's order does not matter."""
+    return np.array(sorted(range(len(item_ids)), key=lambda at: item_ids[at]), dtype=np.int64)
+
+
+def rank_by_id(item_ids: Sequence[str]) -> Codes:
+    """Return the rank of each item's id."""
+    ranks = np.empty(len(item_ids), dtype=np.int64)
+    ranks[order_by_id(item_ids)] = np.arange(len(item_ids))
+    return ranks
+
+
 _NAN = float("nan")
 _COLUMNS: dict[str, type] = {
     "item": np.int64,
@@ -159,14 +188,12 @@ _STATUS = {name: place for place, name in enumerate(STATUSES)}
 
 
 class Cell(NamedTuple):
-    """Key of a row in the votes table."""
+    """Place of an answer in the votes table: item, rater and, for votes, sample and order."""
 
     item: int
-    criterion: int
     rater: Rater
     sample: int = DECIDED  # sample index of a vote; `DECIDED` for decisions and labels
-    # order in which the candidates were shown, for votes on comparisons; otherwise None
-    order: str | None = None
+    order: str | None = None  # order in which the candidates were shown, for votes on comparisons
 
 
 @dataclass(slots=True)
@@ -205,10 +232,10 @@ class TableRows:
 
     def code(self, criterion: BaseCriterion, answer: Answer) -> int:
         """Return the position of the answer in the declared answers or, for a comparison, of its outcome."""
-        standing = criterion.candidate_values(answer)
-        if standing:
+        values = criterion.candidate_values(answer)
+        if values:
             known = self.outcomes.setdefault(self.place(criterion), {})
-            above = tuple(sum(other > own for other in standing) for own in standing)
+            above = tuple(sum(other > own for other in values) for own in values)
             return known.setdefault(above, len(known))
         return -1 if answer.index is None or answer.cannot_assess else answer.index
 
@@ -221,55 +248,27 @@ class TableRows:
             self.read[key] = criterion.parse_truth(raw)
         return self.read[key]
 
-    def add(
-        self,
-        item: int,
-        criterion: BaseCriterion,
-        rater: Rater,
-        answer: Answer | None,
-        status: str,
-        *,
-        sample: int = DECIDED,
-        order: str | None = None,
-    ) -> None:
+    def add(self, cell: Cell, criterion: BaseCriterion, answer: Answer | None, status: str) -> None:
         """Add a decision or a label and its answers to the parts of the criterion."""
-        self._add_row(item, criterion, rater, answer, status, sample, order)
-        self.add_parts(item, criterion, rater, answer, status, sample=sample)
+        self._add_row(cell, criterion, answer, status)
+        self._add_parts(cell, criterion, answer, status)
 
-    def add_parts(
-        self,
-        item: int,
-        criterion: BaseCriterion,
-        rater: Rater,
-        answer: Answer | None,
-        status: str,
-        *,
-        sample: int = DECIDED,
-    ) -> None:
-        """Add an answer's values on the parts of its criterion, if the criterion has parts."""
+    def _add_parts(self, cell: Cell, criterion: BaseCriterion, answer: Answer | None, status: str) -> None:
+        place = Cell(cell.item, cell.rater, cell.sample)
         for part, part_answer in zip(
             criterion.part_fields.values(), _on_parts(criterion, answer), strict=False
         ):
             if part_answer is not None or answer is None:
-                self._add_row(item, part, rater, part_answer, status, sample)
+                self._add_row(place, part, part_answer, status)
 
-    def _add_row(
-        self,
-        item: int,
-        criterion: BaseCriterion,
-        rater: Rater,
-        answer: Answer | None,
-        status: str,
-        sample: int,
-        order: str | None = None,
-    ) -> None:
+    def _add_row(self, cell: Cell, criterion: BaseCriterion, answer: Answer | None, status: str) -> None:
         given = answer is not None and status in ("answered", "abstained")
         code = self.code(criterion, answer) if given and answer is not None else -1
-        self.add_answer(Cell(item, self.place(criterion), rater, sample, order), answer, status, code)
+        self.add_answer(cell, self.place(criterion), answer, status, code)
 
-    def add_answer(self, cell: Cell, answer: Answer | None, status: str, code: int) -> None:
+    def add_answer(self, cell: Cell, place: int, answer: Answer | None, status: str, code: int) -> None:
         """Add one row. The answer is stored only if the status is `answered` or `abstained`."""
-        at = (cell.item, cell.criterion, self.number(cell.rater), cell.sample, cell.order)
+        at = (cell.item, place, self.number(cell.rater), cell.sample, cell.order)
         if answer is not None and answer.index is None:
             self.rows.append((*at, *_answer_columns(answer, status, code)))
             return
@@ -284,9 +283,8 @@ class TableRows:
         """Add a single vote and its answers to the parts of the criterion."""
         rater: Rater = ("judge", vote.judge_id)
         if criterion.level == "ranking":
-            order = None if vote.order is None else ", ".join(vote.order)
-            answer = criterion.parse_truth(vote.answer)
-            self._add_row(item, criterion, rater, answer, vote.status, vote.sample, order)
+            cell = Cell(item, rater, vote.sample, None if vote.order is None else ", ".join(vote.order))
+            self._add_row(cell, criterion, criterion.parse_truth(vote.answer), vote.status)
             return
         answered = vote.status == "answered"
         code = vote.selected_index if vote.selected_index is not None else -1
@@ -311,7 +309,7 @@ class TableRows:
         )
         if criterion.part_fields:
             answer = criterion.parse_truth(vote.answer)
-            self.add_parts(item, criterion, rater, answer, vote.status, sample=vote.sample)
+            self._add_parts(Cell(item, rater, vote.sample), criterion, answer, vote.status)
 
     def table(
         self, item_ids: tuple[str, ...], *, scores: Mapping[Rater, Array], notes: tuple[str, ...] = ()
@@ -354,14 +352,12 @@ def _on_parts(criterion: BaseCriterion, answer: Answer | None) -> tuple[Answer |
 def _measured(criterion: BaseCriterion) -> MeasuredCriterion:
     # Comparisons of different candidates are one criterion: outcomes do not name candidates.
     declared = () if criterion.level == "ranking" else criterion.answers()
-    return MeasuredCriterion(
-        criterion.name or "", criterion.level, tuple(_scale_answer(answer) for answer in declared)
+    # Only the fields that distinguish scales are copied.
+    answers = (
+        Answer(code=one.code, value=one.value, label=one.label, index=one.index, na=one.na)
+        for one in declared
     )
-
-
-def _scale_answer(answer: Answer) -> Answer:
-    """Return a copy of a declared answer with only the fields that distinguish scales."""
-    return Answer(code=answer.code, value=answer.value, label=answer.label, index=answer.index, na=answer.na)
+    return MeasuredCriterion(criterion.name or "", criterion.level, tuple(answers))
 
 
 def _as_number(code: Json) -> float:

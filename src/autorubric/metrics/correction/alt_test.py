@@ -4,24 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, TypeAlias, Unpack, get_args
+from typing import Any, ClassVar, Literal, TypeAlias, Unpack
 
 import numpy as np
 from scipy.special import stdtr
 from scipy.stats import false_discovery_control
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics.core.contingency import cluster_codes, divide, encode, numeric_column
+from autorubric.metrics.core.contingency import cluster_codes, divide, encode, numeric_column, renumber
 from autorubric.metrics.core.estimate import Estimate, Reason, TestStatistic
 from autorubric.metrics.core.estimation import Figure, estimate
 from autorubric.metrics.core.intervals import mean_ends
+from autorubric.metrics.core.item_scores import PANEL, Rater
 from autorubric.metrics.core.label_rows import ABSTENTION, NO_ANSWER
-from autorubric.metrics.core.rater_tables import no_analytic, row_units
-from autorubric.metrics.core.resampling import IntervalArguments, IntervalOptions
+from autorubric.metrics.core.label_table import table_of
+from autorubric.metrics.core.rater_tables import row_units
+from autorubric.metrics.core.resampling import (
+    IntervalArguments,
+    IntervalOptions,
+    Resampling,
+    check_choice,
+    check_number,
+)
 from autorubric.metrics.core.result import ResultBase, describe_estimate, format_interval
 from autorubric.metrics.core.scales import Array, Codes
-from autorubric.metrics.correction.arguments import answer_or_none, finite_number, labels_of, read_annotators
-from autorubric.metrics.correction.strata import share_estimate
+from autorubric.metrics.core.votes_table import ABSTAINED, ANSWERED, VotesTable, distinct_names
+from autorubric.metrics.correction.samples import answer_or_none, labels_of, read_annotators, share_estimate
 from autorubric.support.blocks import Block, Cell, TableBlock, p_cell
 
 AltScore: TypeAlias = Literal["accuracy", "rmse"]
@@ -163,16 +171,13 @@ def alt_test(
         [2] Y. Benjamini, D. Yekutieli (2001), The control of the false discovery rate in multiple testing
             under dependency, Annals of Statistics 29(4), 1165-1188.
     """
-    if score not in get_args(AltScore):
-        raise ArgumentError(f"score must be one of {list(get_args(AltScore))}; got {score!r}")
-    if abstain not in get_args(AltAbstain):
-        raise ArgumentError(f"abstain must be one of {list(get_args(AltAbstain))}; got {abstain!r}")
+    check_choice("score", score, AltScore)
+    check_choice("abstain", abstain, AltAbstain)
     if abstain == "as_category" and score == "rmse":
         raise ArgumentError(
             "abstain='as_category' cannot be combined with score='rmse': numbers have no categories"
         )
-    if not 0 <= finite_number(epsilon, "epsilon", "from 0 to 1") <= 1:
-        raise ArgumentError(f"epsilon must be between 0 and 1; got {epsilon!r}")
+    check_number("epsilon", epsilon, "[0, 1]")
     options = IntervalOptions(**interval)
     people = read_annotators(humans)
     judged = list(labels_of(judge, "judge"))
@@ -186,7 +191,9 @@ def alt_test(
     cluster = cluster_codes(options.cluster, people.n_items)
     wins = [_compare_with_others(table, j, score) for j in range(1, len(table))]
     named = zip(people.names, wins, strict=True)
-    tests = _adjust_tests([_test_annotator(name, one, cluster, epsilon) for name, one in named])
+    tests = _adjust_tests(
+        [_test_annotator(*one, cluster, epsilon, options.confidence_level) for one in named]
+    )
     tested = [j for j, one in enumerate(tests) if one.p_value is not None]
     method = f"winning rate (alt-test, epsilon {epsilon:g})"
     rate = Estimate.undefined("too_few_units", method=method)
@@ -244,7 +251,9 @@ def _compare_with_others(table: Array, j: int, score: AltScore) -> _PairedWins:
     return _PairedWins(np.where(there, judge, 0.0), np.where(there, human, 0.0), there)
 
 
-def _test_annotator(name: str, wins: _PairedWins, cluster: Codes | None, epsilon: float) -> AnnotatorTest:
+def _test_annotator(
+    name: str, wins: _PairedWins, cluster: Codes | None, epsilon: float, level: float
+) -> AnnotatorTest:
     n = int(np.count_nonzero(wins.there))
     judge, human = wins.judge[wins.there], wins.human[wins.there]
     members = None if cluster is None else cluster[wins.there]
@@ -253,8 +262,8 @@ def _test_annotator(name: str, wins: _PairedWins, cluster: Codes | None, epsilon
     return AnnotatorTest(
         name=name,
         n=n,
-        advantage=share_estimate("advantage of the judge", judge, members, 0.95),
-        human_advantage=share_estimate("advantage of the annotator", human, members, 0.95),
+        advantage=share_estimate("advantage of the judge", judge, members, level),
+        human_advantage=share_estimate("advantage of the annotator", human, members, level),
         p_value=p_value,
         adjusted_p=None,
         wins=None,
@@ -265,9 +274,9 @@ def _test_annotator(name: str, wins: _PairedWins, cluster: Codes | None, epsilon
 
 def _t_test(differences: Array, members: Codes | None, epsilon: float) -> tuple[float, TestStatistic | None]:
     """Return the one-sided p-value, and the t test if the differences vary."""
-    own = np.arange(len(differences)) if members is None else np.unique(members, return_inverse=True)[1]
+    own = np.arange(len(differences)) if members is None else renumber(members)
     mean = float(differences.mean())
-    se = mean_ends(differences, own.reshape(-1), 0.95).se
+    se = mean_ends(differences, own, 0.95).se
     if np.ptp(differences) == 0 or not se:
         return float(mean >= epsilon), None
     df, t = int(own.max()), (mean - epsilon) / se
@@ -297,7 +306,80 @@ def _estimate_advantage(wins: list[_PairedWins], cluster: Codes | None, options:
         reason=lambda sums: "too_few_units",
         bounds=(0.0, 1.0),
         auto="percentile",
-        analytic=no_analytic,
         on_table=False,
     )
     return estimate(figure, row_units(rows, cluster), options)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AltTests(ResultBase):
+    """Alternative annotator tests of all criteria that several annotators labelled."""
+
+    per_criterion: Mapping[str, AltTestResult]  # numbers are compared by distance, categories by equality
+
+    def _sentence(self) -> str:
+        tested = [one for one in self.per_criterion.values() if one.passed is not None]
+        if not tested:
+            return "No criterion could be tested: no annotator labelled 30 items that others also labelled."
+        passed = sum(bool(one.passed) for one in tested)
+        return f"The panel may replace an annotator on {passed} of {len(tested)} tested criteria."
+
+    def _tables(self) -> list[Block]:
+        rows: list[tuple[Cell, ...]] = [
+            (
+                name, sum(test.wins is not None for test in one.per_annotator.values()),
+                one.winning_rate.value, one.advantage.value, one.advantage.low, one.advantage.high,
+                one.passed, one.winning_rate.reason or "",
+            )
+            for name, one in self.per_criterion.items()
+        ]  # fmt: skip
+        columns = (
+            "criterion", "people tested", "winning rate", "advantage", "low", "high", "passed", "reason",
+        )  # fmt: skip
+        title = "Alternative annotator test of the panel"
+        return [TableBlock(title=title, columns=columns, rows=tuple(rows))]
+
+
+def run_alt_tests(
+    result: Any, dataset: Any = None, *, abstain: AltAbstain = "exclude", rng: int | np.random.Generator = 0
+) -> AltTests:
+    """Run `alt_test` on the panel's decisions for each criterion with an item that two annotators labelled.
+
+    For numbers, abstentions are always missing.
+    """
+    import pandas as pd  # imported only when these tests are run
+
+    resampling, table = Resampling(rng=rng).fixed(), table_of(result, dataset)
+    people = [rater for rater in table.raters if rater[0] == "human"]
+    found: dict[str, AltTestResult] = {}
+    if PANEL not in table.raters:
+        return AltTests(per_criterion=found)
+    for place, name in enumerate(distinct_names(table.criteria)):
+        numeric = table.criteria[place].level == "interval"
+        mode: AltAbstain = "exclude" if numeric else abstain
+        by_person = {rater[1]: _answers_of(table, place, rater, mode) for rater in people}
+        humans = {who: answers for who, answers in by_person.items() if _count_answers_of(answers)}
+        if len(humans) < 2 or all(_count_answers_of(row) < 2 for row in zip(*humans.values(), strict=True)):
+            continue
+        score: AltScore = "rmse" if numeric else "accuracy"
+        panel = _answers_of(table, place, PANEL, mode)
+        found[name] = alt_test(panel, pd.DataFrame(humans), score=score, abstain=mode, rng=resampling.rng)
+    return AltTests(per_criterion=found)
+
+
+def _count_answers_of(answers: Iterable[Any]) -> int:
+    return sum(one is not None for one in answers)
+
+
+def _answers_of(table: VotesTable, place: int, rater: Rater, abstain: AltAbstain) -> list[Any]:
+    """Return a rater's answers to a criterion by item; None if an answer is missing, failed or excluded."""
+    rows = table.rows_of(rater)
+    statuses = [ANSWERED] if abstain == "exclude" else [ANSWERED, ABSTAINED]
+    rows = rows[(table.criterion[rows] == place) & np.isin(table.status[rows], statuses)]
+    numbers = np.where(np.isnan(table.number[rows]), table.value[rows], table.number[rows])
+    labels = np.where(table.status[rows] == ABSTAINED, ABSTENTION, table.label[rows])
+    answers = numbers if table.criteria[place].level == "interval" else labels
+    found: list[Any] = [None] * table.n_items
+    for item, answer in zip(table.item[rows].tolist(), answers.tolist(), strict=True):
+        found[item] = answer
+    return found

@@ -10,10 +10,15 @@ import numpy as np
 from autorubric.errors import ArgumentError
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.item_scores import LabelledDataset, SupportsGradedRun
-from autorubric.metrics.core.resampling import MOST_UNDEFINED_CORRECTED, Ends, Resampling, interval_of
+from autorubric.metrics.core.resampling import (
+    MOST_UNDEFINED_CORRECTED,
+    Ends,
+    Resampling,
+    check_number,
+    interval_of,
+)
 from autorubric.metrics.core.result import ResultBase, format_interval
 from autorubric.metrics.core.scales import Array
-from autorubric.metrics.correction.arguments import finite_number
 from autorubric.metrics.correction.judge_error import LabelledScores, labelled_scores
 from autorubric.metrics.correction.vote_resampling import (
     ScoringRules,
@@ -146,18 +151,17 @@ class DecisionArguments(TypedDict, total=False):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Options:
-    """Validated arguments with the attributes of `DecisionArguments`."""
+class _Options(Resampling):
+    """Validated arguments; see `DecisionArguments` for the attributes."""
 
     rubric: Rubric | None = None
     aggregation: AggregationPolicy = field(default_factory=AggregationPolicy)
     cannot_assess: CannotAssessConfig = field(default_factory=CannotAssessConfig)
     normalize: bool = True
-    n_resamples: int = 1000
-    rng: int | np.random.Generator = 0
     dataset: LabelledDataset | None = None
 
     def __post_init__(self) -> None:
+        Resampling.__post_init__(self)  # super() does not work with slots=True
         kinds = {
             "rubric": (Rubric, type(None)),
             "aggregation": (AggregationPolicy,),
@@ -213,24 +217,21 @@ def decision(
         ArgumentError: If `report` is not a report on one item, its score does not follow from its votes under
             these policies, an argument is invalid, or the `judge_error` run has different criteria or judges.
     """
-    threshold = finite_number(threshold, "threshold", "the lowest score that passes")
-    checked = _Options(**options)
-    resampling = Resampling(
-        confidence_level=confidence_level, n_resamples=checked.n_resamples, rng=checked.rng
-    )
+    threshold = check_number("threshold", threshold, hint="the lowest score that passes")
+    settings = _Options(confidence_level=confidence_level, **options)
     _check_report(report)
-    rules = _scoring_rules(report, checked)
-    votes = {one.name: group_votes(one, checked.aggregation) for one in report.report}
+    rules = _scoring_rules(report, settings)
+    votes = {one.name: group_votes(one, settings.aggregation) for one in report.report}
     decisions = {name: one.decided for name, one in votes.items()}
     _check_score(report, rules.score(decisions))
     resampler = VoteResampler(rules, votes, decisions, open_criteria(rules, decisions))
     if judge_error is not None:
-        if not checked.normalize:
+        if not settings.normalize:
             raise ArgumentError("judge_error requires scores in [0, 1]; leave normalize at True")
-        labelled = labelled_scores(judge_error, checked.dataset, report)
+        labelled = labelled_scores(judge_error, settings.dataset, report)
         basis = _from_judge_error(report, resampler, labelled, confidence_level)
     else:
-        basis = _from_resamples(report, resampler, resampling)
+        basis = _from_resamples(report, resampler, settings)
     score, hard, sources = basis
     return DecisionResult(
         verdict=_verdict(threshold, score, hard) if sources else "UNDECIDED",
@@ -361,12 +362,11 @@ def _interval_score(
     raw = _report_score(report)
     if raw.value is None:
         return Estimate.undefined("no_values", n=raw.n, method=f"score; {method}")
-    low, high, se = _interval(drawn, resampling)
-    if not sources or low is None or high is None:
+    ends = _interval(drawn, resampling)
+    if not sources or ends.low is None:
         reason: Reason = "degenerate_resamples" if sources else "no_spread"
         return Estimate(raw.value, n=raw.n, method=f"score of the report; {method}", reason=reason)
-    held = min(low, raw.value), max(high, raw.value)
-    return Estimate(raw.value, *held, se, raw.n, f"score of the report; {method}")
+    return Estimate(raw.value, *ends.including(raw.value), raw.n, f"score of the report; {method}")
 
 
 def _interval(drawn: Array, resampling: Resampling) -> Ends:

@@ -9,13 +9,13 @@ from typing import Any, ClassVar, TypeAlias, Unpack
 import numpy as np
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics.core.contingency import Coded, cluster_codes, encode, numeric_column
+from autorubric.metrics.core.contingency import CodedLabels, cluster_codes, encode, numeric_column
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.metric import MetricSpec
 from autorubric.metrics.core.resampling import IntervalArguments, IntervalOptions, interval_of
 from autorubric.metrics.core.result import ResultBase, describe_estimate, interval_table
 from autorubric.metrics.core.scales import Array, Codes, Interval, Scale
-from autorubric.metrics.correction.arguments import Annotators, read_annotators
+from autorubric.metrics.correction.samples import Annotators, read_annotators
 from autorubric.metrics.figures.specs import SPECS, spec
 from autorubric.support.blocks import Block
 
@@ -113,12 +113,17 @@ def human_ceiling(
         coded = encode(people.columns, scale, None)
         pairs, metric = _label_pairs(people, coded), _metric_of(known, stat, coded)
     single = {
-        who: _estimate_annotator(one, metric, options, cluster, name)
+        who: metric(
+            one.rest[one.there],
+            one.person[one.there],
+            **options.arguments(None if cluster is None else cluster[one.there]),
+        )
+        if one.there.any()
+        else Estimate.undefined("no_pairs", method=f"{name} against the others")
         for who, one in zip(people.names, pairs, strict=True)
     }
     mean = _estimate_mean(list(single.values()), pairs, metric, cluster, options, name)
-    figures: dict[str, Any] = dict(Estimate.to_dict(mean))
-    return HumanCeiling(**figures, per_human=single, stat=name, n_tied=sum(one.tied for one in pairs))
+    return HumanCeiling._extending(mean, per_human=single, stat=name, n_tied=sum(one.tied for one in pairs))
 
 
 _Metric: TypeAlias = Callable[..., Estimate]
@@ -136,7 +141,7 @@ def _number_pairs(people: Annotators) -> list[_HeldOut]:
     return found
 
 
-def _label_pairs(people: Annotators, coded: Coded) -> list[_HeldOut]:
+def _label_pairs(people: Annotators, coded: CodedLabels) -> list[_HeldOut]:
     codes = np.array(coded.codes).reshape(len(people.columns), people.n_items)
     counts = (codes[:, :, None] == np.arange(coded.size)).astype(np.int64)
     total = counts.sum(axis=0)
@@ -153,7 +158,7 @@ def _label_pairs(people: Annotators, coded: Coded) -> list[_HeldOut]:
     return found
 
 
-def _metric_of(known: MetricSpec | None, stat: Statistic, coded: Coded | None) -> _Metric:
+def _metric_of(known: MetricSpec | None, stat: Statistic, coded: CodedLabels | None) -> _Metric:
     """Return the metric as a function of numbers or, if `coded` is passed, of codes."""
     scale = None if coded is None else coded.scale
     labels = np.array(scale.labels if scale is not None else [], dtype=object)
@@ -184,22 +189,6 @@ def _call_statistic(stat: Statistic, rest: Array, person: Array) -> Estimate:
     return Estimate(float(found), n=len(rest), method=method)
 
 
-def _estimate_annotator(
-    one: _HeldOut, metric: _Metric, options: IntervalOptions, cluster: Codes | None, name: str
-) -> Estimate:
-    if not one.there.any():
-        return Estimate.undefined("no_pairs", method=f"{name} against the others")
-    return metric(
-        one.rest[one.there],
-        one.person[one.there],
-        cluster=None if cluster is None else cluster[one.there],
-        ci=options.ci,
-        confidence_level=options.confidence_level,
-        n_resamples=options.n_resamples,
-        rng=options.rng,
-    )
-
-
 def _estimate_mean(
     single: list[Estimate],
     pairs: list[_HeldOut],
@@ -222,9 +211,8 @@ def _estimate_mean(
     members = list(used[:, None])
     if cluster is not None:
         members = [used[cluster[used] == c] for c in np.unique(cluster[used])]
-    n_units = len(members)
-    about = f"{options.confidence_level:.0%}, {n_units} {'items' if cluster is None else 'clusters'}"
-    method += f"; percentile bootstrap, {about}, {options.n_resamples} resamples"
+    n_units, what = len(members), "items" if cluster is None else "clusters"
+    method += f"; {options.describe(f'{n_units} {what}')}"
     if n_units < 2:
         return Estimate(value, n=n, method=method, reason="too_few_units")
     drawn = np.array(list(_resample_means(pairs, metric, members, options)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from autorubric.metrics.core.item_scores import (
     SupportsGradedRun,
 )
 from autorubric.metrics.core.label_table import dataset_of
-from autorubric.metrics.core.resampling import NO_ENDS, Ends
+from autorubric.metrics.core.resampling import NO_ENDS, Ends, chunks
 from autorubric.metrics.core.scales import Array
 from autorubric.metrics.correction.score_columns import criterion_facts, read_item_scores
 from autorubric.rubric.rubric import Rubric
@@ -103,35 +103,6 @@ def _criteria_by_name(rubrics: Sequence[Rubric]) -> dict[str, set[str]]:
     return found
 
 
-def check_same_rubric(
-    own: Mapping[str, tuple[object, ...]], others: Iterable[Mapping[str, tuple[object, ...]]]
-) -> None:
-    for facts in others:
-        names = sorted(name for name in own.keys() | facts.keys() if own.get(name) != facts.get(name))
-        if names:
-            raise ArgumentError(
-                f"the judge_error run and the report have different criteria: {names!r} differ in name, "
-                "weight or answers; pass a run with the same rubric"
-            )
-
-
-def report_facts(report: EnsembleEvaluationReport) -> Mapping[str, tuple[object, ...]]:
-    return {one.name: criterion_facts(one.criterion) for one in report.report}
-
-
-def check_same_judges(own: set[str], known: frozenset[str]) -> None:
-    if own != known and own:
-        raise ArgumentError(
-            f"the judge_error run has the judges {sorted(known)!r} but the report has {sorted(own)!r}; pass "
-            "a run of the same judges, because different judges make different errors"
-        )
-
-
-def judges_of(reports: Iterable[EnsembleEvaluationReport]) -> set[str]:
-    return {vote.judge_id for report in reports for one in report.report for vote in one.votes}
-
-
-_CHUNK_CELLS = 2_000_000
 _SLACK = 1e-9
 
 
@@ -173,7 +144,7 @@ class LabelledScores:
         """
         # With fewer labelled items, no interval of this level is narrower than [0, 1].
         if self.n < math.ceil(confidence_level / (1 - confidence_level) - _SLACK):
-            return Ends(None, None, None)
+            return NO_ENDS
         constant, slope = self._residuals(judged)
         with np.errstate(divide="ignore", invalid="ignore"):
             equal = (constant[-1] - constant[:-1]) / (slope[:-1] - slope[-1])
@@ -197,22 +168,51 @@ class LabelledScores:
 
     def _is_conforming(self, constant: Array, slope: Array, points: Array, confidence_level: float) -> Array:
         """Return whether each of these true scores conforms, shape `(p,)`."""
-        found = []
-        step = max(1, _CHUNK_CELLS // len(constant))
-        for start in range(0, len(points), step):
-            residuals = np.abs(constant[:, None] + slope[:, None] * points[None, start : start + step])
+        found, done = [], 0
+        for size in chunks(len(points), len(constant)):
+            residuals = np.abs(constant[:, None] + slope[:, None] * points[None, done : done + size])
+            done += size
             as_large = np.count_nonzero(residuals >= residuals[-1] - _SLACK, axis=0)
             found.append(as_large > (1 - confidence_level) * len(constant) + _SLACK)
         return np.concatenate(found)
 
 
+_Facts: TypeAlias = Mapping[str, tuple[object, ...]]
+"""Properties of criteria that affect the score, by name."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Calibration:
-    """The scores, distinct sets of criterion properties, and judges of a labelled run."""
+    """The scores, distinct sets of criteria, and judges of a labelled run."""
 
     scores: LabelledScores
-    criteria: tuple[Mapping[str, tuple[object, ...]], ...]
-    judges: frozenset[str]
+    criteria: tuple[_Facts, ...]
+    judges: set[str]
+
+    def check_same_judging(self, report: EnsembleEvaluationReport) -> None:
+        """Raise an error if a report has other criteria or judges than the run."""
+        own, judges = _facts_of(report), _judges_of([report])
+        for facts in self.criteria:
+            names = sorted(name for name in own.keys() | facts.keys() if own.get(name) != facts.get(name))
+            if names:
+                raise ArgumentError(
+                    f"the judge_error run and the report have different criteria: {names!r} differ in name, "
+                    "weight or answers; pass a run with the same rubric"
+                )
+        if judges and judges != self.judges:
+            raise ArgumentError(
+                f"the judge_error run has the judges {sorted(self.judges)!r} but the report has "
+                f"{sorted(judges)!r}; pass a run of the same judges, because different judges make different "
+                "errors"
+            )
+
+
+def _facts_of(report: EnsembleEvaluationReport) -> _Facts:
+    return {one.name: criterion_facts(one.criterion) for one in report.report}
+
+
+def _judges_of(reports: Iterable[EnsembleEvaluationReport]) -> set[str]:
+    return {vote.judge_id for report in reports for one in report.report for vote in one.votes}
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +220,10 @@ class _ReadRun:
     """Results read into memory once, because a run folder rebuilds its results on each access."""
 
     item_results: Sequence[SupportsGradedItem]
+
+
+_CALIBRATIONS: IdentityCache[Any, list[_Calibration]] = IdentityCache(lambda results: [])
+"""The calibration of each run, which is computed when it is first needed."""
 
 
 def labelled_scores(
@@ -232,28 +236,13 @@ def labelled_scores(
             f"counts and other summaries do not show how much items differ; got {type(run).__name__}"
         )
     # Plain lists cannot be weakly referenced.
-    known = dataset is None and isinstance(run, OwnedRun) and type(run.item_results) not in (list, tuple)
-    found = (
-        _CALIBRATIONS.of(run.item_results)(run) if known else _read_calibration(run, dataset_of(run, dataset))
-    )
-    check_same_rubric(report_facts(report), found.criteria)
-    check_same_judges(judges_of([report]), found.judges)
-    return found.scores
-
-
-class _CachedCalibration:
-    """A calibration of a run that is computed on the first call and then reused."""
-
-    def __init__(self, results: object) -> None:
-        self._found: _Calibration | None = None
-
-    def __call__(self, run: SupportsGradedRun) -> _Calibration:
-        if self._found is None:
-            self._found = _read_calibration(run, dataset_of(run))
-        return self._found
-
-
-_CALIBRATIONS: IdentityCache[Any, _CachedCalibration] = IdentityCache(_CachedCalibration)
+    kept: list[_Calibration] = []
+    if dataset is None and isinstance(run, OwnedRun) and type(run.item_results) not in (list, tuple):
+        kept = _CALIBRATIONS.of(run.item_results)
+    if not kept:
+        kept.append(_read_calibration(run, dataset_of(run, dataset)))
+    kept[0].check_same_judging(report)
+    return kept[0].scores
 
 
 def _read_calibration(run: SupportsGradedRun, dataset: LabelledDataset) -> _Calibration:
@@ -261,12 +250,9 @@ def _read_calibration(run: SupportsGradedRun, dataset: LabelledDataset) -> _Cali
     reports = [one.report for one in read.item_results if one.report is not None]
     scores = read_item_scores(read, dataset)
     usable = ~np.isnan(scores.judged_score + scores.true_score)
-    criteria: list[Mapping[str, tuple[object, ...]]] = []
+    criteria: list[_Facts] = []
     for one in reports:
-        if (facts := report_facts(one)) not in criteria:
+        if (facts := _facts_of(one)) not in criteria:
             criteria.append(facts)
-    return _Calibration(
-        LabelledScores(scores.judged_score[usable], scores.true_score[usable]),
-        tuple(criteria),
-        frozenset(judges_of(reports)),
-    )
+    labelled = LabelledScores(scores.judged_score[usable], scores.true_score[usable])
+    return _Calibration(labelled, tuple(criteria), _judges_of(reports))

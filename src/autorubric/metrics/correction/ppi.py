@@ -11,9 +11,16 @@ from autorubric.metrics.core.contingency import divide
 from autorubric.metrics.core.estimate import Estimate
 from autorubric.metrics.core.intervals import logit_t_ends, normal_quantile, t_quantile, wilson_ends
 from autorubric.metrics.core.resampling import MOST_UNDEFINED_CORRECTED, NO_ENDS, Ends, interval_of
-from autorubric.metrics.core.scales import Array, Codes
-from autorubric.metrics.correction.arguments import PPI_LABELS, CorrectionOptions
-from autorubric.metrics.correction.strata import Strata, Stratum, small_sample_factor, strata_of
+from autorubric.metrics.core.scales import Array
+from autorubric.metrics.correction.samples import (
+    PPI_LABELS,
+    CorrectionOptions,
+    LabelledSample,
+    Strata,
+    Stratum,
+    small_sample_factor,
+    strata_of,
+)
 
 WIDTH = 5
 
@@ -26,13 +33,10 @@ class PPIMeans(NamedTuple):
     variance: Array
 
 
-def units_of(
-    truth: Array, judged: Array, tested: Array, label_cluster: Codes | None, test_cluster: Codes | None
-) -> Strata:
+def units_of(sample: LabelledSample) -> Strata:
     """Build units from labelled pairs and from the judge's values on the items under test."""
-    labelled = np.column_stack([np.ones(len(truth)), truth, judged])
-    tests = np.column_stack([np.ones(len(tested)), tested])
-    return strata_of(labelled, tests, label_cluster, test_cluster)
+    labels = [np.ones(len(sample.truth)), sample.truth, sample.judged]
+    return strata_of(labels, [np.ones(len(sample.tested)), sample.tested], sample)
 
 
 _CELLS = np.array([[1.0, y, f, 0.0, 0.0] for y in (0.0, 1.0) for f in (0.0, 1.0)])
@@ -115,7 +119,7 @@ def ppi_estimate(units: Strata, options: CorrectionOptions, *, share: bool, name
     if ends.low is None or ends.high is None:
         return PPIEstimate(Estimate(value, n=n, method=text, reason="too_few_units"), lam)
     low, high = (min(max(end, 0.0), 1.0) if share else end for end in (ends.low, ends.high))
-    return PPIEstimate(Estimate(value, min(low, value), max(high, value), ends.se, n, text), lam)
+    return PPIEstimate(Estimate(value, *Ends(low, high, ends.se).including(value), n, text), lam)
 
 
 def _ends(units: Strata, options: CorrectionOptions, *, share: bool) -> tuple[Ends, str]:

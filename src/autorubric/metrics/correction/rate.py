@@ -4,30 +4,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Unpack
 
 import numpy as np
 
-from autorubric.errors import ArgumentError
-from autorubric.metrics.core.contingency import divide
+from autorubric.metrics.core.contingency import check_lengths, divide
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.intervals import normal_quantile, t_quantile
 from autorubric.metrics.core.resampling import NO_ENDS, Ends
 from autorubric.metrics.core.result import ResultBase, describe_estimate, interval_table
 from autorubric.metrics.core.scales import Array, Codes
 from autorubric.metrics.correction import ppi
-from autorubric.metrics.correction.arguments import (
+from autorubric.metrics.correction.ppi import ppi_estimate
+from autorubric.metrics.correction.samples import (
     CorrectionArguments,
     CorrectionMethod,
     CorrectionOptions,
+    LabelledSample,
     Sampled,
+    Strata,
     binary_codes,
     check_method,
-)
-from autorubric.metrics.correction.ppi import ppi_estimate
-from autorubric.metrics.correction.strata import (
-    Strata,
     joint_clusters,
     percentile_ends,
     share_estimate,
@@ -39,13 +37,11 @@ from autorubric.support.blocks import Block, ScalarBlock
 _ADDED = 2.0
 
 
-def units_of(
-    truth: Array, judged: Array, tested: Array, label_cluster: Codes | None, test_cluster: Codes | None
-) -> Strata:
+def units_of(sample: LabelledSample) -> Strata:
     """Build units from labelled pairs and test verdicts, which are 0 or 1."""
-    labelled = np.column_stack([truth, truth * judged, 1 - truth, (1 - truth) * (1 - judged)])
-    tests = np.column_stack([np.ones(len(tested)), tested])
-    return strata_of(labelled, tests, label_cluster, test_cluster)
+    truth, judged = sample.truth, sample.judged
+    labels = [truth, truth * judged, 1 - truth, (1 - truth) * (1 - judged)]
+    return strata_of(labels, [np.ones(len(sample.tested)), sample.tested], sample)
 
 
 def rate_of(sums: Array) -> Array:
@@ -160,16 +156,6 @@ class CorrectedRate(ResultBase, Estimate):
         ]
 
 
-@dataclass(frozen=True, slots=True)
-class _Verdicts:
-    tested: Array
-    truth: Array
-    judged: Array
-    test_cluster: Codes | None
-    label_cluster: Codes | None
-    n_missing: int
-
-
 def corrected_rate(
     judge: Iterable[Any],
     calib_truth: Iterable[Any],
@@ -230,10 +216,9 @@ def corrected_rate(
     """
     options = CorrectionOptions(**interval)
     check_method(method, sampled, options)
-    seen = _read_verdicts(judge, calib_truth, calib_judge, cluster, calib_cluster)
+    seen, n_missing = _read_verdicts(judge, calib_truth, calib_judge, cluster, calib_cluster)
     if method == "ppi++":
-        units = ppi.units_of(seen.truth, seen.judged, seen.tested, seen.label_cluster, seen.test_cluster)
-        rate, lam = ppi_estimate(units, options, share=True, name="corrected rate")
+        rate, lam = ppi_estimate(ppi.units_of(seen), options, share=True, name="corrected rate")
     else:
         rate, lam = _rogan_gladen(seen, options), None
     level = options.confidence_level
@@ -242,15 +227,8 @@ def corrected_rate(
         alone = Estimate.undefined("not_comparable", n=len(seen.truth), method="rate of chosen items")
     else:
         alone = share_estimate("labelled rate", seen.truth, seen.label_cluster, level)
-    return CorrectedRate(
-        value=rate.value,
-        low=rate.low,
-        high=rate.high,
-        se=rate.se,
-        n=len(seen.tested),
-        method=rate.method,
-        reason=rate.reason,
-        n_missing=seen.n_missing,
+    return CorrectedRate._extending(
+        replace(rate, n=len(seen.tested), n_missing=n_missing),
         raw=share_estimate("judged rate", seen.tested, seen.test_cluster, level),
         sensitivity=_conditional_rate("sensitivity", right, seen.truth == 1, seen.label_cluster, level),
         specificity=_conditional_rate("specificity", right, seen.truth == 0, seen.label_cluster, level),
@@ -274,51 +252,47 @@ def _read_verdicts(
     calib_judge: Iterable[Any],
     cluster: Iterable[Any] | None,
     calib_cluster: Iterable[Any] | None,
-) -> _Verdicts:
+) -> tuple[LabelledSample, int]:
+    """Return the items without missing values, and the number of the others."""
     tested = binary_codes(judge, "judge")
     truth, judged = binary_codes(calib_truth, "calib_truth"), binary_codes(calib_judge, "calib_judge")
-    if len(truth) != len(judged):
-        raise ArgumentError(
-            f"calib_truth has {len(truth)} labels but calib_judge has {len(judged)}; lengths must match"
-        )
+    check_lengths("labels", calib_truth=truth, calib_judge=judged)
     labels, tests = joint_clusters(calib_cluster, cluster, len(truth), len(tested))
     there, both = tested >= 0, (truth >= 0) & (judged >= 0)
     left_out = len(tested) - int(there.sum()) + len(truth) - int(both.sum())
-    return _Verdicts(
-        tested[there].astype(float),
-        truth[both].astype(float),
-        judged[both].astype(float),
-        None if tests is None else tests[there],
-        None if labels is None else labels[both],
-        left_out,
+    sample = LabelledSample(
+        truth=truth[both].astype(float),
+        judged=judged[both].astype(float),
+        tested=tested[there].astype(float),
+        label_cluster=None if labels is None else labels[both],
+        test_cluster=None if tests is None else tests[there],
     )
+    return sample, left_out
 
 
-def _rogan_gladen(seen: _Verdicts, options: CorrectionOptions) -> Estimate:
+def _rogan_gladen(seen: LabelledSample, options: CorrectionOptions) -> Estimate:
     name = "corrected rate (rogan-gladen)"
     if not len(seen.tested):
         return Estimate.undefined("no_values", method=name)
     n = len(seen.tested)
     if not 0 < seen.truth.sum() < len(seen.truth):
         return Estimate.undefined("too_few_labels", n=n, method=name)
-    units = units_of(seen.truth, seen.judged, seen.tested, seen.label_cluster, seen.test_cluster)
+    units = units_of(seen)
     value = float(rate_of(units.total()))
     if np.isnan(value):
         return Estimate.undefined("uninformative_judge", n=n, method=name)
     if options.ci is None:
         return Estimate(value, n=n, method=name)
-    about = f"{options.confidence_level:.0%}, {units.describe()}"
     if options.ci == "percentile":
         ends, undefined = percentile_ends(units, rate_of, options)
         reason: Reason = "degenerate_resamples" if undefined else "too_few_units"
-        text = f"{name}; percentile bootstrap, {about}, {options.n_resamples} resamples"
+        text = f"{name}; {options.describe(units.describe())}"
         text += f"; undefined resamples: {undefined}" if undefined else ""
     else:
         ends, reason = analytic_ends(units, options.confidence_level), "too_few_units"
-        text = f"{name}; Lang and Reiczigel, {about}"
+        text = f"{name}; Lang and Reiczigel, {options.confidence_level:.0%}, {units.describe()}"
         if units.df is None or units.df > 0:
             reason = "uninformative_judge"
     if ends.low is None or ends.high is None:
         return Estimate(value, n=n, method=text, reason=reason)
-    held = Ends(min(ends.low, value), max(ends.high, value), ends.se)
-    return Estimate(value, *held, n, text)
+    return Estimate(value, *ends.including(value), n, text)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Literal, TypeAlias, Unpack, get_args
+from typing import ClassVar, Literal, TypeAlias, Unpack
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.intervals import expanded_tail
 from autorubric.metrics.core.item_scores import LabelledDataset, SupportsGradedRun
 from autorubric.metrics.core.label_table import dataset_of
-from autorubric.metrics.core.resampling import MOST_UNDEFINED_CORRECTED, interval_of
+from autorubric.metrics.core.resampling import MOST_UNDEFINED_CORRECTED, check_choice, interval_of
 from autorubric.metrics.core.result import (
     ResultBase,
     describe_estimate,
@@ -23,15 +23,16 @@ from autorubric.metrics.core.result import (
 )
 from autorubric.metrics.core.scales import Array
 from autorubric.metrics.correction import ppi
-from autorubric.metrics.correction.arguments import (
+from autorubric.metrics.correction.judge_error import check_same_judging
+from autorubric.metrics.correction.ppi import ppi_estimate
+from autorubric.metrics.correction.samples import (
     CorrectionArguments,
     CorrectionMethod,
     CorrectionOptions,
+    LabelledSample,
     Sampled,
     check_method,
 )
-from autorubric.metrics.correction.judge_error import check_same_judging
-from autorubric.metrics.correction.ppi import ppi_estimate
 from autorubric.metrics.correction.score_columns import (
     CorrectionSums,
     CriterionColumns,
@@ -216,8 +217,7 @@ def corrected_score(
     """
     options = CorrectionOptions(**interval)
     check_method(method, sampled, options)
-    if on not in get_args(CorrectedOn):
-        raise ArgumentError(f"on must be one of {list(get_args(CorrectedOn))}; got {on!r}")
+    check_choice("on", on, CorrectedOn)
     if on == "items" and method != "ppi++":
         raise ArgumentError(f"on='items' requires method='ppi++'; got method={method!r}")
     if on == "criteria" and options.ci not in ("auto", "percentile", None):
@@ -245,14 +245,12 @@ def _mean(values: Array, name: str) -> Estimate:
 def _correct_items(run: ScoredRun, options: CorrectionOptions) -> CorrectedScore:
     judged = ~np.isnan(run.judged_score)
     labelled = judged & ~np.isnan(run.true_score)
-    units = ppi.units_of(
-        run.true_score[labelled],
-        run.judged_score[labelled],
-        run.judged_score[judged & ~labelled & run.tested],
-        None,
-        None,
+    sample = LabelledSample(
+        truth=run.true_score[labelled],
+        judged=run.judged_score[labelled],
+        tested=run.judged_score[judged & ~labelled & run.tested],
     )
-    score = ppi_estimate(units, options, share=False, name="corrected mean item score").mean
+    score = ppi_estimate(ppi.units_of(sample), options, share=False, name="corrected mean item score").mean
     # The correction may exceed the range of a mean score.
     value, low, high = (
         None if one is None else min(max(one, 0.0), 1.0) for one in (score.value, score.low, score.high)
@@ -371,11 +369,10 @@ def _with_interval(
     if df is not None:
         tail = expanded_tail(options.confidence_level, df)
         quantiles = tail, 1 - tail
-    (low, high, se), undefined = interval_of(
+    ends, undefined = interval_of(
         drawn, options, quantiles=quantiles, most_undefined=MOST_UNDEFINED_CORRECTED
     )
-    text = f"{name}; percentile bootstrap, {options.confidence_level:.0%}, {options.n_resamples} resamples"
+    text = f"{name}; {options.describe()}"
     text += f"; undefined resamples: {undefined}" if undefined else ""
-    if low is None or high is None:
-        return Estimate(value, n=n, method=text, reason="degenerate_resamples")
-    return Estimate(value, min(low, value), max(high, value), se, n, text)
+    reason: Reason | None = "degenerate_resamples" if ends.low is None else None
+    return Estimate(value, *ends.including(value), n, text, reason)

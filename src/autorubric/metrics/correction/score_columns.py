@@ -15,8 +15,13 @@ from autorubric.metrics.core.read_votes import Column, Modes, cells_of, read_vot
 from autorubric.metrics.core.scales import Array, Codes
 from autorubric.metrics.core.votes_table import ABSTAINED, ANSWERED
 from autorubric.metrics.correction import ppi
-from autorubric.metrics.correction.arguments import PPI_LABELS, CorrectionMethod, CorrectionOptions
-from autorubric.metrics.correction.strata import Strata, Stratum
+from autorubric.metrics.correction.samples import (
+    PPI_LABELS,
+    CorrectionMethod,
+    CorrectionOptions,
+    Strata,
+    Stratum,
+)
 from autorubric.scoring.policies import RubricGroup
 from autorubric.scoring.score import Term, score_terms
 

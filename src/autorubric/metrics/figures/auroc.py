@@ -11,7 +11,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics.core.contingency import cluster_codes, dense, divide, encode, numeric_column
+from autorubric.metrics.core.contingency import check_lengths, divide, drop_incomplete, encode, numeric_column
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.intervals import logit_limits, normal_quantile
 from autorubric.metrics.core.metric import CATEGORICAL, metric
@@ -117,7 +117,6 @@ def auroc(
     """
     options = IntervalOptions(**interval)
     given = read_forecasts(truth, prob, scale, options)
-    seen = given.observations
     if given.n_classes == 2:
         sides = [(given.positive, given.truth == 1)]
         name = "AUROC, Mann-Whitney with midranks"
@@ -132,8 +131,8 @@ def auroc(
     def compute(weights: Array) -> Array:
         return np.asarray(sum(one.area(weights) for one in rankings) / max(len(rankings), 1))
 
-    figure = weighted_figure(name, compute, _ends(rankings, seen), reason="single_class")
-    return seen.estimate(figure, options)
+    figure = weighted_figure(name, compute, _ends(rankings, given), reason="single_class")
+    return given.estimate(figure, options)
 
 
 def _ends(rankings: list[_Ranking], seen: Observations) -> EndsOf:
@@ -317,7 +316,7 @@ def accuracy_at_coverage(
         nothing = Estimate.undefined(reason, n=0, method=_NAME, n_missing=seen.n_missing)
         return CoverageCurve(points=(), aurc=nothing, n=0, n_missing=seen.n_missing, reason=reason)
     figure = weighted_figure(_NAME, steps.area, t_ends(seen, steps.effects))
-    points = tuple(_point(steps, place, options) for place in _reported(steps, coverages))
+    points = tuple(_point(steps, place, options) for place in _places_at(steps, coverages))
     return CoverageCurve(
         points=points, aurc=seen.estimate(figure, options), n=seen.n, n_missing=seen.n_missing
     )
@@ -332,25 +331,21 @@ def _steps(
 ) -> tuple[_Steps, Reason | None]:
     left, right = encode((truth, pred), scale, options.labels).codes
     sure = np.full(len(left), np.nan) if confidence is None else numeric_column(confidence, "confidence")
-    if not len(left) == len(right) == len(sure):
-        raise ArgumentError(
-            f"truth has {len(left)} labels, pred has {len(right)} and confidence has {len(sure)} numbers; "
-            "pass one of each per answer"
-        )
+    check_lengths("values", truth=left, pred=right, confidence=sure)
     kept = (left >= 0) & (right >= 0) & ~np.isnan(sure)
     reason: Reason | None = None
     if not kept.any():
         reason = "no_confidence" if len(sure) and np.isnan(sure).all() else "no_pairs"
-    members = dense(cluster_codes(options.cluster, len(left)), kept)
+    members, n_missing = drop_incomplete(kept, options.cluster)
     order = np.argsort(-sure[kept], kind="stable")
     thresholds, starts, step = np.unique(-sure[kept][order], return_index=True, return_inverse=True)
-    n = int(np.count_nonzero(kept))
-    seen = Observations(n, None if members is None else members[order], len(left) - n)
+    n = len(order)
+    seen = Observations(n, None if members is None else members[order], n_missing)
     wrong = (left != right)[kept][order].astype(float)
     return _Steps(wrong, step.reshape(-1), np.append(starts[1:], n), -thresholds, seen), reason
 
 
-def _reported(steps: _Steps, coverages: Sequence[float] | None) -> list[int]:
+def _places_at(steps: _Steps, coverages: Sequence[float] | None) -> list[int]:
     if coverages is None:
         if len(steps.ends) <= _MOST_POINTS:
             return list(range(len(steps.ends)))

@@ -5,16 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple, TypeAlias, Unpack, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, Unpack
 
 import numpy as np
-from scipy.special import ndtr, stdtr
+from scipy.special import ndtr
 
-from autorubric.errors import ArgumentError
 from autorubric.metrics.core.contingency import NumberPairs, cluster_codes, number_pairs
-from autorubric.metrics.core.estimate import RELATIVE_ZERO, Reason, TestStatistic, is_rounding
-from autorubric.metrics.core.intervals import t_quantile
-from autorubric.metrics.core.resampling import IntervalArguments, IntervalOptions
+from autorubric.metrics.core.estimate import RELATIVE_ZERO, Reason, TestStatistic
+from autorubric.metrics.core.intervals import mean_ends, t_statistic
+from autorubric.metrics.core.resampling import IntervalArguments, IntervalOptions, check_choice, chunks
 from autorubric.metrics.core.result import Record
 from autorubric.metrics.core.scales import Array, as_sequence
 
@@ -29,7 +28,6 @@ _EXACT_RANKS = 50
 _EXACT_TIED_RANKS = 13
 _EXACT_FLIPS = 20
 _MOST_SIZES = 5_000
-_CHUNK_CELLS = 4_000_000
 _DECIMALS = 12
 
 
@@ -41,7 +39,7 @@ class PairedTest(NamedTuple):
     method: PMethod
 
 
-def _levelled(differences: Array) -> Array:
+def _scale_differences(differences: Array) -> Array:
     """Return the nonzero differences divided by the largest and rounded, so that equal ones compare equal."""
     greatest = float(np.abs(differences).max(initial=0.0))
     if greatest == 0.0:
@@ -61,7 +59,7 @@ def wilcoxon(differences: Array, alternative: Alternative = "two-sided") -> Pair
     References:
         [1] F. Wilcoxon (1945), Individual comparisons by ranking methods, Biometrics Bulletin 1(6), 80-83.
     """
-    kept = _levelled(differences)
+    kept = _scale_differences(differences)
     n = len(kept)
     if not n:
         return None
@@ -108,7 +106,7 @@ def sign_flip(
         [2] B. Phipson, G. K. Smyth (2010), Permutation p-values should never be zero, Statistical
             Applications in Genetics and Molecular Biology 9(1), 39.
     """
-    kept = _levelled(differences)
+    kept = _scale_differences(differences)
     if not len(kept):
         return PairedTest(0.0, 1.0, "exact")
     distance = {"two-sided": np.abs, "greater": np.positive, "less": np.negative}[alternative]
@@ -130,9 +128,7 @@ def sign_flip(
         p_value = float(sides * ndtr(-seen / math.sqrt(float((kept**2).sum()))))
         return PairedTest(statistic, p_value, "normal")
     beyond = 0
-    step = max(1, _CHUNK_CELLS // len(sizes))
-    for start in range(0, n_flips, step):
-        rows = min(step, n_flips - start)
+    for rows in chunks(n_flips, len(sizes)):
         beyond += int(np.count_nonzero(distance(_flip_signs(sizes, counts, rows, rng)) >= as_far))
     return PairedTest(statistic, (1 + beyond) / (1 + n_flips), "random flips")
 
@@ -257,8 +253,7 @@ def bias(
     Raises:
         ArgumentError: If an option is invalid or the lengths differ.
     """
-    if alternative not in get_args(Alternative):
-        raise ArgumentError(f"alternative must be one of {list(get_args(Alternative))}; got {alternative!r}")
+    check_choice("alternative", alternative, Alternative)
     options = IntervalOptions(**interval)
     left = as_sequence(truth, "truth")
     pairs = number_pairs(left, pred, cluster_codes(options.cluster, len(left)))
@@ -364,21 +359,14 @@ def _paired_t(
     differences: Array, mean: float, pairs: NumberPairs, confidence_level: float
 ) -> tuple[TestStatistic | None, ConfidenceInterval | None, Reason | None]:
     members = np.arange(pairs.n) if pairs.cluster is None else pairs.cluster
-    sums = np.bincount(members, weights=differences - mean)
-    n_units = len(sums)
-    if n_units < 2:
+    low, high, se = mean_ends(differences, members, confidence_level)
+    if se is None:
         return None, None, "too_few_units"
-    se = math.sqrt(float((sums**2).sum()) * n_units / (n_units - 1)) / pairs.n
-    if is_rounding(se, float(np.abs(differences).max())):
+    if low is None or high is None:
         return None, None, "no_variance"
-    half = t_quantile(confidence_level, n_units - 1) * se
     method = "t" if pairs.cluster is None else "t over clusters"
-    ends = ConfidenceInterval(
-        lower=mean - half, upper=mean + half, confidence=confidence_level, method=method
-    )
-    df = n_units - 1
-    t_test = TestStatistic(name="t", value=mean / se, df=df, p_value=float(2 * stdtr(df, -abs(mean) / se)))
-    return t_test, ends, None
+    ends = ConfidenceInterval(lower=low, upper=high, confidence=confidence_level, method=method)
+    return t_statistic(mean / se, int(members.max())), ends, None
 
 
 systematic_bias = bias

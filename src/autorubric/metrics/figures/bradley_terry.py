@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias, get_args
+from typing import Any, TypeAlias
 
 from autorubric.errors import ArgumentError
 from autorubric.metrics.core.estimate import Estimate
 from autorubric.metrics.core.intervals import normal_quantile
+from autorubric.metrics.core.resampling import check_choice, check_number
 from autorubric.metrics.core.result import Record
 from autorubric.scoring.bradley_terry import Contest, TieModel, fit_strengths
 
@@ -17,7 +18,7 @@ Comparison: TypeAlias = tuple[str, str, str | None]
 """Two players and the winner, or None for a tie."""
 
 
-def checked(comparison: Any) -> Comparison:
+def read_comparison(comparison: Any) -> Comparison:
     """Return the comparison as a tuple `(left, right, winner)`."""
     try:
         left, right, winner = comparison
@@ -74,28 +75,22 @@ def elo(comparisons: Iterable[Comparison], *, k: float = 32.0, initial: float = 
     References:
         [1] A. E. Elo (1978), The rating of chessplayers, past and present, Arco.
     """
-    if not 0 < k < math.inf:
-        raise ArgumentError(f"k must be a finite, positive number; got {k!r}")
-    if not math.isfinite(initial):
-        raise ArgumentError(f"initial must be a finite number; got {initial!r}")
+    check_number("k", k, "(0, inf)")
+    check_number("initial", initial)
     ratings: dict[str, float] = {}
     n = 0
     for comparison in comparisons:
-        left, right, winner = checked(comparison)
+        left, right, winner = read_comparison(comparison)
         apart = ratings.setdefault(left, initial) - ratings.setdefault(right, initial)
         scored = 0.5 if winner is None else float(winner == left)
-        change = k * (scored - _expected(apart))
+        # This is 1 / (1 + 10^(-apart / 400)) without overflow.
+        change = k * (scored - (0.5 + 0.5 * math.tanh(apart * math.log(10) / 800)))
         ratings[left] += change
         ratings[right] -= change
         n += 1
     if not n:
         raise ArgumentError("comparisons is empty; pass at least one comparison")
     return EloResult(strengths=ratings, k=float(k), initial=float(initial), n=n)
-
-
-def _expected(apart: float) -> float:
-    """Compute 1 / (1 + 10^(-apart / 400)) without overflow."""
-    return 0.5 + 0.5 * math.tanh(apart * math.log(10) / 800)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,7 +172,10 @@ def bradley_terry(
         [2] R. R. Davidson (1970), JASA 65(329), 317-328, equations (2.4) and (2.5).
         [3] L. R. Ford (1957), American Mathematical Monthly 64(8.2), 28-33.
     """
-    _check_options(ties, prior, confidence_level)
+    check_choice("ties", ties, TieModel)
+    if prior is not None:
+        check_number("prior", prior, "(0, inf)", hint="or None")
+    check_number("confidence_level", confidence_level, "(0, 1)")
     return _fit(*_contests(comparisons), ties, prior, confidence_level)
 
 
@@ -189,7 +187,10 @@ def _fit(
         raise ArgumentError(f"at least two players are needed; got {n} comparisons of {len(names)} players")
     fit = fit_strengths(len(names), contests, ties=ties, prior=prior)
     method = f"Bradley-Terry (ties {ties}{f', prior {prior:g}' if prior else ''})"
-    games = _games(len(names), contests)
+    games = [0] * len(names)
+    for one in contests:
+        for player in (one.left, one.right):
+            games[player] += int(one.won + one.lost + one.tied)
     if fit.strengths is None or fit.covariance is None:
         apart = tuple(names[place] for place in fit.apart)
         undefined = [Estimate.undefined("not_connected", n=own, method=method) for own in games]
@@ -219,21 +220,12 @@ def _fit(
     )
 
 
-def _check_options(ties: TieModel, prior: float | None, confidence_level: float) -> None:
-    if ties not in get_args(TieModel):
-        raise ArgumentError(f"ties must be one of {list(get_args(TieModel))}; got {ties!r}")
-    if prior is not None and not 0 < prior < math.inf:
-        raise ArgumentError(f"prior must be a finite, positive number or None; got {prior!r}")
-    if not 0.0 < confidence_level < 1.0:
-        raise ArgumentError(f"confidence_level must be between 0 and 1; got {confidence_level!r}")
-
-
 def _contests(comparisons: Iterable[Comparison]) -> tuple[list[str], list[Contest]]:
     """Return the players in order of first appearance, and the results of each pair of players."""
     players: dict[str, int] = {}
     counts: dict[tuple[int, int], list[int]] = {}
     for comparison in comparisons:
-        left, right, winner = checked(comparison)
+        left, right, winner = read_comparison(comparison)
         places = [players.setdefault(name, len(players)) for name in (left, right)]
         outcome = 2 if winner is None else int((winner == left) != (places[0] < places[1]))
         counts.setdefault((min(places), max(places)), [0, 0, 0])[outcome] += 1
@@ -242,15 +234,6 @@ def _contests(comparisons: Iterable[Comparison]) -> tuple[list[str], list[Contes
         for (left, right), (won, lost, tied) in counts.items()
     ]
     return list(players), contests
-
-
-def _games(n_players: int, contests: Iterable[Contest]) -> list[int]:
-    """Count the comparisons of each player."""
-    games = [0] * n_players
-    for one in contests:
-        for player in (one.left, one.right):
-            games[player] += int(one.won + one.lost + one.tied)
-    return games
 
 
 def _wald(value: float, variance: float, n: int, method: str, confidence_level: float) -> Estimate:

@@ -12,10 +12,10 @@ import numpy as np
 from autorubric.errors import ArgumentError
 from autorubric.metrics.core.estimate import Estimate
 from autorubric.metrics.core.metric import CATEGORICAL, metric
-from autorubric.metrics.core.resampling import NO_ENDS, Ends, IntervalArguments, IntervalOptions
+from autorubric.metrics.core.resampling import NO_ENDS, Ends, IntervalArguments, IntervalOptions, check_number
 from autorubric.metrics.core.result import Record
 from autorubric.metrics.core.scales import Array, Scale
-from autorubric.metrics.figures.calibration import Binned, Strategy, describe_bins, into_bins
+from autorubric.metrics.figures.calibration import BinnedForecasts, Strategy, assign_bins, describe_bins
 from autorubric.metrics.figures.forecasts import (
     EndsOf,
     Forecasts,
@@ -64,7 +64,7 @@ class BrierParts(Record):
 class _BrierTerms:
     """Parts of the Brier score of binned forecasts, as functions of the observation weights."""
 
-    binned: Binned
+    binned: BinnedForecasts
 
     def reliability(self, weights: Array) -> Array:
         n, forecast, rate = self.binned.means(weights)
@@ -160,7 +160,7 @@ def brier_parts(
             f"prob must have at most two columns; got {given.n_classes}. For more classes, pass truth == k "
             "and prob[:, k] for each class k"
         )
-    binned = into_bins(given.positive, given.truth, given, bins, strategy)
+    binned = assign_bins(given.positive, given.truth, given, bins, strategy)
     parts = _BrierTerms(binned)
     estimates = {name: _estimate(binned, parts, name, options) for name in ("uncertainty", *_BOUNDS)}
     return BrierParts(
@@ -170,7 +170,7 @@ def brier_parts(
     )
 
 
-def _estimate(binned: Binned, parts: _BrierTerms, name: str, options: IntervalOptions) -> Estimate:
+def _estimate(binned: BinnedForecasts, parts: _BrierTerms, name: str, options: IntervalOptions) -> Estimate:
     if name == "uncertainty":
         ends: EndsOf = parts.uncertainty_ends
     else:
@@ -216,32 +216,25 @@ def brier(
 
 def brier_of(given: Forecasts, options: IntervalOptions) -> Estimate:
     """Compute `brier` for forecasts that have already been read."""
-    losses, high = _squared_losses(given)
-    seen = given.observations
+    losses, high, form = _squared_losses(given)
     figure = weighted_figure(
-        f"Brier score, {_form(given)}",
+        f"Brier score, {form}",
         mean_of(losses),
-        logit_ends(seen, lambda: (losses - losses.mean()) / seen.n, high),
+        logit_ends(given, lambda: (losses - losses.mean()) / given.n, high),
         high=high,
     )
-    return seen.estimate(figure, options)
+    return given.estimate(figure, options)
 
 
-def _form(given: Forecasts) -> str:
+def _squared_losses(given: Forecasts) -> tuple[Array, float, str]:
+    """Return the squared error of each forecast, shape `(n,)`, its maximum possible value, and its form."""
     if given.prob.ndim == 1:
-        return "positive class"
-    if given.n_classes == 2:
-        return "2 classes, half of their sum"
-    return f"sum over {given.n_classes} classes"
-
-
-def _squared_losses(given: Forecasts) -> tuple[Array, float]:
-    """Return the squared error of each forecast, shape `(n,)`, and its maximum possible value."""
-    if given.prob.ndim == 1:
-        return (given.prob - given.truth) ** 2, 1.0
+        return (given.prob - given.truth) ** 2, 1.0, "positive class"
     happened = np.eye(given.n_classes)[given.truth]
     losses = ((given.prob - happened) ** 2).sum(axis=1)
-    return (losses / 2, 1.0) if given.n_classes == 2 else (losses, 2.0)
+    if given.n_classes == 2:
+        return losses / 2, 1.0, "2 classes, half of their sum"
+    return losses, 2.0, f"sum over {given.n_classes} classes"
 
 
 @metric(
@@ -279,11 +272,14 @@ def log_loss(
     References:
         [1] I. J. Good (1952), Rational decisions, Journal of the Royal Statistical Society B 14(1), 107-114.
     """
-    if clip is not None and not 0.0 < clip < 0.5:
-        raise ArgumentError(f"clip must be between 0 and 0.5, or None; got {clip!r}")
+    if clip is not None:
+        check_number("clip", clip, "(0, 0.5)", hint="or None")
     options = IntervalOptions(**interval)
     given = read_forecasts(truth, prob, scale, options)
-    chances = _of_what_happened(given)
+    if given.prob.ndim == 1:
+        chances = np.where(given.truth == 1, given.prob, 1 - given.prob)
+    else:
+        chances = given.prob[np.arange(given.n), given.truth]
     if clip is not None:
         chances = np.clip(chances, clip, 1 - clip)
     name = "log loss in nats" + (
@@ -293,12 +289,5 @@ def log_loss(
         return Estimate.undefined("infinite_loss", n=given.n, method=name, n_missing=given.n_missing)
     # Adding 0 turns -0.0 into 0.0.
     losses = -np.log(chances) + 0.0
-    seen = given.observations
-    ends = t_ends(seen, lambda: (losses - losses.mean()) / seen.n, (0.0, math.inf))
-    return seen.estimate(weighted_figure(name, mean_of(losses), ends, high=math.inf), options)
-
-
-def _of_what_happened(given: Forecasts) -> Array:
-    if given.prob.ndim == 1:
-        return np.where(given.truth == 1, given.prob, 1 - given.prob)
-    return np.asarray(given.prob[np.arange(given.n), given.truth])
+    ends = t_ends(given, lambda: (losses - losses.mean()) / given.n, (0.0, math.inf))
+    return given.estimate(weighted_figure(name, mean_of(losses), ends, high=math.inf), options)

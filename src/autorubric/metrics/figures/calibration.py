@@ -5,15 +5,22 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, Unpack, get_args
+from typing import Any, Literal, TypeAlias, Unpack
 
 import numpy as np
 from scipy.special import erf
 
-from autorubric.errors import ArgumentError
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.metric import CATEGORICAL, metric
-from autorubric.metrics.core.resampling import NO_ENDS, Compute, Ends, IntervalArguments, IntervalOptions
+from autorubric.metrics.core.resampling import (
+    NO_ENDS,
+    Compute,
+    Ends,
+    IntervalArguments,
+    IntervalOptions,
+    check_choice,
+    check_number,
+)
 from autorubric.metrics.core.result import Record
 from autorubric.metrics.core.scales import Array, Codes, Scale
 from autorubric.metrics.figures.forecasts import (
@@ -30,7 +37,7 @@ Strategy: TypeAlias = Literal["width", "mass"]
 
 
 @dataclass(frozen=True, slots=True)
-class Binned:
+class BinnedForecasts:
     """Forecasts sorted by bin, without empty bins."""
 
     prob: Array  # forecast probability, shape `(n,)`
@@ -56,17 +63,18 @@ class Binned:
         return np.ones(len(self.prob))
 
 
-def into_bins(prob: Array, happened: Array, given: Forecasts, bins: int | None, strategy: Strategy) -> Binned:
+def assign_bins(
+    prob: Array, happened: Array, given: Forecasts, bins: int | None, strategy: Strategy
+) -> BinnedForecasts:
     """Assign forecasts to bins; with `bins=None`, each distinct forecast has its own bin."""
-    if bins is not None and (isinstance(bins, bool) or bins != int(bins) or bins < 1):
-        raise ArgumentError(f"bins must be a positive integer; got {bins!r}")
-    if strategy not in get_args(Strategy):
-        raise ArgumentError(f"strategy must be one of {list(get_args(Strategy))}; got {strategy!r}")
+    if bins is not None:
+        check_number("bins", bins, "[1, inf)", whole=True)
+    check_choice("strategy", strategy, Strategy)
     edges, where = _edges(prob, bins, strategy)
     order = np.argsort(where, kind="stable")
     used, starts, place = np.unique(where[order], return_index=True, return_inverse=True)
     cluster = None if given.cluster is None else given.cluster[order]
-    return Binned(
+    return BinnedForecasts(
         prob[order],
         happened[order].astype(float),
         place.reshape(-1),
@@ -96,25 +104,26 @@ def describe_bins(bins: int | None, strategy: Strategy) -> str:
     return f"{bins} bins of {kind}, including upper edges (the first bin also its lower edge)"
 
 
-def stated_forecasts(given: Forecasts) -> tuple[Array, Array, str]:
-    """Return the probabilities to calibrate, whether their events happened, and their description.
+def _stated_bins(given: Forecasts, bins: int | None, strategy: Strategy) -> tuple[BinnedForecasts, str]:
+    """Return the probabilities to calibrate in bins, and their description.
 
     With one column, the probability is P(positive). With K columns, it is the probability of the top label,
     and the event is that this label is right; among equal probabilities, the first is the top label.
     """
     if given.prob.ndim == 1:
-        return given.prob, given.truth, "P(positive)"
+        return assign_bins(given.prob, given.truth, given, bins, strategy), "P(positive)"
     top = given.prob.argmax(axis=1)
-    return given.prob[np.arange(given.n), top], top == given.truth, "top-label confidence"
+    stated = given.prob[np.arange(given.n), top]
+    return assign_bins(stated, top == given.truth, given, bins, strategy), "top-label confidence"
 
 
-def _gaps(binned: Binned, weights: Array) -> Array:
+def _gaps(binned: BinnedForecasts, weights: Array) -> Array:
     """Sum |mean forecast - rate| over bins, weighted by each bin's share of forecasts, shape `(...)`."""
     n, forecast, rate = binned.means(weights)
     return np.asarray((n * np.abs(forecast - rate)).sum(-1) / weights.sum(-1))
 
 
-def _debiased_gaps(binned: Binned, weights: Array) -> Array:
+def _debiased_gaps(binned: BinnedForecasts, weights: Array) -> Array:
     """Compute `_gaps` minus its bias from chance, since a gap g with error s averages E|N(g, s²)|."""
     n, forecast, rate = binned.means(weights)
     gap = np.abs(forecast - rate)
@@ -124,25 +133,21 @@ def _debiased_gaps(binned: Binned, weights: Array) -> Array:
     return np.asarray(np.maximum((n * (2 * gap - shown)).sum(-1) / weights.sum(-1), 0.0))
 
 
-def _ece_by_chance(binned: Binned) -> float:
-    """Return the ECE expected of a calibrated judge on these forecasts: each bin's E|N(0, s²)| = s √(2/π)."""
-    n, forecast, _ = binned.means(binned.ones)
-    return math.sqrt(2 / math.pi) * float(np.sqrt(n * forecast * (1 - forecast)).sum()) / binned.seen.n
-
-
-def _ece_ends(binned: Binned) -> EndsOf:
+def _ece_ends(binned: BinnedForecasts) -> EndsOf:
     """Return a t interval widened by the largest and smallest bias that chance may have added."""
 
     def ends(value: float, confidence_level: float) -> Ends:
         seen = binned.seen
         if seen.n_units < 2:
             return NO_ENDS
-        _, forecast, observed = binned.means(binned.ones)
+        n, forecast, observed = binned.means(binned.ones)
         effects = np.sign(forecast - observed)[binned.place] * (binned.prob - binned.happened)
         se = seen.spread((effects - effects.mean()) / seen.n)
         half = seen.quantile(confidence_level) * se
         shown = float(_gaps(binned, binned.ones))
-        low = max(0.0, min(value, shown - _ece_by_chance(binned) - half))
+        # The ECE expected of a calibrated judge: each bin's E|N(0, s²)| = s √(2/π).
+        by_chance = math.sqrt(2 / math.pi) * float(np.sqrt(n * forecast * (1 - forecast)).sum()) / seen.n
+        low = max(0.0, min(value, shown - by_chance - half))
         return Ends(low, min(1.0, max(value, float(_debiased_gaps(binned, binned.ones)) + half)), se)
 
     return ends
@@ -196,9 +201,7 @@ def ece(
         [3] A. Kumar, P. Liang, T. Ma (2019), Verified uncertainty calibration, NeurIPS 32.
     """
     options = IntervalOptions(**interval)
-    given = read_forecasts(truth, prob, scale, options)
-    stated, right, kind = stated_forecasts(given)
-    binned = into_bins(stated, right, given, bins, strategy)
+    binned, kind = _stated_bins(read_forecasts(truth, prob, scale, options), bins, strategy)
     compute = _debiased_gaps if debiased else _gaps
     name = f"{'debiased ' if debiased else ''}ECE of {kind}, {describe_bins(bins, strategy)}"
     of: Compute = lambda weights: compute(binned, weights)  # noqa: E731
@@ -271,18 +274,17 @@ def reliability_curve(
             precipitation and temperature, Applied Statistics 26(1), 41-47.
     """
     options = IntervalOptions(**interval)
-    given = read_forecasts(truth, prob, scale, options)
-    stated, right, kind = stated_forecasts(given)
-    binned = into_bins(stated, right, given, bins, strategy)
+    binned, kind = _stated_bins(read_forecasts(truth, prob, scale, options), bins, strategy)
     method = f"reliability of {kind}, {describe_bins(bins, strategy)}"
-    if not given.n:
-        return ReliabilityCurve(bins=(), n=0, n_missing=given.n_missing, method=method, reason="no_pairs")
+    n, n_missing = binned.seen.n, binned.seen.n_missing
+    if not n:
+        return ReliabilityCurve(bins=(), n=0, n_missing=n_missing, method=method, reason="no_pairs")
     _, forecasts, _ = binned.means(binned.ones)
     found = tuple(_bin(binned, place, float(forecasts[place]), options) for place in range(len(forecasts)))
-    return ReliabilityCurve(bins=found, n=given.n, n_missing=given.n_missing, method=method)
+    return ReliabilityCurve(bins=found, n=n, n_missing=n_missing, method=method)
 
 
-def _bin(binned: Binned, place: int, forecast: float, options: IntervalOptions) -> ReliabilityBin:
+def _bin(binned: BinnedForecasts, place: int, forecast: float, options: IntervalOptions) -> ReliabilityBin:
     inside = binned.place == place
     happened = binned.happened[inside]
     cluster = None if binned.seen.cluster is None else binned.seen.cluster[inside]

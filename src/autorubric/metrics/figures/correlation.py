@@ -24,6 +24,7 @@ from autorubric.metrics.core.resampling import (
     IntervalOptions,
     Units,
     influence,
+    standard_error,
 )
 from autorubric.metrics.core.scales import Array, as_sequence
 from autorubric.metrics.figures.ranks import Ranked, kendall_of, margins, rank_pairs, spearman_of
@@ -273,8 +274,7 @@ def _mean_t(figure: Figure, units: Units, value: float, confidence_level: float)
     """Compute the t interval of a mean of squared or absolute errors, truncated at 0."""
     if units.size < 2:
         return NO_ENDS
-    effects = influence(units, figure.compute)
-    se = math.sqrt(float((units.counts * effects**2).sum()) * units.size / (units.size - 1))
+    se = standard_error(influence(units, figure.compute), units.size, units.counts)
     half = t_quantile(confidence_level, units.size - 1) * se
     return Ends(max(0.0, value - half), value + half, se)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -12,6 +11,7 @@ import numpy as np
 from autorubric.errors import ArgumentError
 from autorubric.metrics.core.contingency import cluster_codes
 from autorubric.metrics.core.estimate import Reason
+from autorubric.metrics.core.resampling import check_number
 from autorubric.metrics.core.result import to_plain
 from autorubric.metrics.core.scales import Array, Codes, Scale, as_sequence
 from autorubric.metrics.figures.majority import CodedVotes, Patterns, collapse, read_votes
@@ -111,7 +111,9 @@ def dawid_skene(
         [1] A. P. Dawid, A. M. Skene (1979), Maximum likelihood estimation of observer error-rates using the
             EM algorithm, Applied Statistics 28(1), 20-28.
     """
-    _check(smoothing, max_iterations, tolerance)
+    check_number("smoothing", smoothing, "[0, inf)")
+    check_number("max_iterations", max_iterations, "[1, inf)", whole=True)
+    check_number("tolerance", tolerance, "[0, 1)")
     votes = read_votes(ratings, scale, labels)
     rater, names = _raters(raters, votes.codes)
     rated = np.asarray((votes.codes >= 0).any(1))
@@ -128,15 +130,6 @@ def dawid_skene(
     fitted = fit(patterns, smoothing, max_iterations, tolerance)
     warnings = fit_warnings(fitted, patterns, names, votes.categories)
     return _result(votes, patterns, fitted, rated, names, warnings)
-
-
-def _check(smoothing: float, max_iterations: int, tolerance: float) -> None:
-    if not (smoothing >= 0 and math.isfinite(smoothing)):
-        raise ArgumentError(f"smoothing must be a finite, non-negative number; got {smoothing!r}")
-    if max_iterations < 1:
-        raise ArgumentError(f"max_iterations must be a positive integer; got {max_iterations!r}")
-    if not 0 <= tolerance < 1:
-        raise ArgumentError(f"tolerance must be at least 0 and below 1; got {tolerance!r}")
 
 
 def _raters(raters: Iterable[Any] | None, codes: Codes) -> tuple[Codes, tuple[Any, ...]]:
@@ -417,7 +410,12 @@ def fit_warnings(
             f"{n_items} items are too few to estimate {free} parameters; smoothing stabilises the estimates"
         )
     found += _on_raters(fit, voted, raters)
-    found += _on_copies(patterns, raters)
+    found += [
+        f"raters {raters[pair.first]!r} and {raters[pair.second]!r} give the same label on "
+        f"{pair.agreement:.1%} of {pair.n_items} items, more than independent errors explain: if one copies "
+        "the other, or both are the same model, the fit mistakes agreement for accuracy; exclude one of them"
+        for pair in copying_pairs(patterns)
+    ]
     empty = [categories[k] for k in np.flatnonzero(fit.support.sum(0) == 0).tolist()]
     if empty:
         found.append(
@@ -449,16 +447,6 @@ def _on_raters(fit: DawidSkeneFit, voted: Array, raters: Sequence[Any]) -> list[
         if names:
             found.append(f"raters {_join_names(names)} {what}")
     return found
-
-
-def _on_copies(patterns: Patterns, raters: Sequence[Any]) -> list[str]:
-    """Warn about pairs of raters that agree too well to be independent."""
-    return [
-        f"raters {raters[pair.first]!r} and {raters[pair.second]!r} give the same label on "
-        f"{pair.agreement:.1%} of {pair.n_items} items, more than independent errors explain: if one copies "
-        "the other, or both are the same model, the fit mistakes agreement for accuracy; exclude one of them"
-        for pair in copying_pairs(patterns)
-    ]
 
 
 def _join_names(names: Sequence[Any]) -> str:

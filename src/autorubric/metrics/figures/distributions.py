@@ -14,10 +14,15 @@ from autorubric.errors import ArgumentError
 from autorubric.metrics.core.contingency import cluster_codes, encode, numeric_column
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.metric import ALL_LEVELS, ORDERED, metric
-from autorubric.metrics.core.resampling import IntervalArguments, IntervalOptions, draw_weights, interval_of
+from autorubric.metrics.core.resampling import (
+    IntervalArguments,
+    IntervalOptions,
+    check_number,
+    chunks,
+    draw_weights,
+    interval_of,
+)
 from autorubric.metrics.core.scales import MISSING, Array, Codes, Interval, Scale, as_sequence
-
-_CHUNK_CELLS = 4_000_000
 
 Distance: TypeAlias = Callable[[Array, Array], Array]
 """A function from the weights of both samples on a grid, `(..., G)`, to their distances, `(...)`."""
@@ -45,14 +50,14 @@ class _Samples:
         return left, right
 
 
-def on_grid(a: Array, b: Array) -> tuple[Array, Codes, Codes]:
+def merge_values(a: Array, b: Array) -> tuple[Array, Codes, Codes]:
     """Return the sorted distinct numbers of both samples, and the index of each number among them."""
     grid, where = np.unique(np.concatenate([a, b]), return_inverse=True)
     where = where.reshape(-1)
     return grid, where[: len(a)], where[len(a) :]
 
 
-def work(grid: Array, weights_a: Array, weights_b: Array) -> Array:
+def cdf_distance(grid: Array, weights_a: Array, weights_b: Array) -> Array:
     """Compute ∫ |F_a - F_b| over the grid of distinct values, for weights of shape `(..., len(grid))`."""
     below_a = np.cumsum(weights_a, axis=-1)[..., :-1] / weights_a.sum(-1)[..., None]
     below_b = np.cumsum(weights_b, axis=-1)[..., :-1] / weights_b.sum(-1)[..., None]
@@ -91,7 +96,7 @@ def _place_on_grid(a: Iterable[Any], b: Iterable[Any], scale: Scale | None) -> t
     if span:
         divisor, unit = span, "units of the declared range"
     present = [~np.isnan(side) for side in sides]
-    grid, *places = on_grid(sides[0][present[0]], sides[1][present[1]])
+    grid, *places = merge_values(sides[0][present[0]], sides[1][present[1]])
     codes_a, codes_b = (np.full(len(side), MISSING, dtype=np.int64) for side in sides)
     codes_a[present[0]], codes_b[present[1]] = places
     return _Samples(codes_a, codes_b, len(grid)), grid / divisor, unit
@@ -123,7 +128,7 @@ def wasserstein_distance(
     options = IntervalOptions(**interval)
     samples, grid, unit = _place_on_grid(a, b, scale)
     name = f"Wasserstein distance in {unit}, pairing ignored"
-    return _estimate(name, samples, lambda left, right: work(grid, left, right), options)
+    return _estimate(name, samples, lambda left, right: cdf_distance(grid, left, right), options)
 
 
 @metric(inputs="samples", levels=ALL_LEVELS, reference="Lin 1991; Endres and Schindelin 2003", perfect=0.0)
@@ -173,15 +178,13 @@ def _estimate(name: str, samples: _Samples, distance: Distance, options: Interva
     if options.ci is None:
         return Estimate(value, n=n, method=name, n_missing=n_missing)
     tables = None if options.cluster is None else _by_cluster(samples, options)
-    text = f"{name}; percentile bootstrap, {options.confidence_level:.0%}, {options.n_resamples} resamples"
+    text = f"{name}; {options.describe()}"
     if min(sizes) < 2 or (tables is not None and len(tables[0]) < 2):
         return Estimate(value, n=n, method=text, reason="too_few_units", n_missing=n_missing)
     drawn = _resample(counts, tables, distance, options)
-    low, high, _ = interval_of(drawn, options)[0]
-    if low is None:
-        return Estimate(value, n=n, method=text, reason="degenerate_resamples", n_missing=n_missing)
-    se = float(drawn[~np.isnan(drawn)].std())
-    return Estimate(value, low, high, se, n, text, None, n_missing)
+    ends = interval_of(drawn, options)[0]
+    reason: Reason | None = "degenerate_resamples" if ends.low is None else None
+    return Estimate(value, *ends, n, text, reason, n_missing)
 
 
 def _by_cluster(samples: _Samples, options: IntervalOptions) -> tuple[Array, Array]:
@@ -209,10 +212,8 @@ def _resample(
     options: IntervalOptions,
 ) -> Array:
     rng = options.generator()
-    step = max(1, _CHUNK_CELLS // max(len(counts[0]), 1 if tables is None else len(tables[0])))
     found = []
-    for start in range(0, options.n_resamples, step):
-        rows = min(step, options.n_resamples - start)
+    for rows in chunks(options.n_resamples, max(len(counts[0]), 1 if tables is None else len(tables[0]))):
         if tables is None:
             left, right = (
                 rng.multinomial(int(c.sum()), c / c.sum(), size=rows).astype(float) for c in counts
@@ -331,10 +332,10 @@ def earth_movers_distance(a: Iterable[Any], b: Iterable[Any]) -> EMDResult:
     left, right = _present(a, "a"), _present(b, "b")
     if not (len(left) and len(right)):
         return EMDResult(emd=None, mean_difference=None, n_a=len(left), n_b=len(right), reason="no_values")
-    grid, at_a, at_b = on_grid(left, right)
+    grid, at_a, at_b = merge_values(left, right)
     counts = [np.bincount(at, minlength=len(grid)).astype(float) for at in (at_a, at_b)]
     return EMDResult(
-        emd=float(work(grid, *counts)),
+        emd=float(cdf_distance(grid, *counts)),
         mean_difference=float(right.mean() - left.mean()),
         n_a=len(left),
         n_b=len(right),
@@ -385,8 +386,7 @@ def score_distribution(
         bins: Number of histogram bins.
         scale: Scale whose bounds define the histogram range; None uses the range of the scores.
     """
-    if bins < 1:
-        raise ArgumentError(f"bins must be a positive integer; got {bins!r}")
+    check_number("bins", bins, "[1, inf)", whole=True)
     column = numeric_column(scores, "scores")
     there = column[~np.isnan(column)]
     n_missing = len(column) - len(there)

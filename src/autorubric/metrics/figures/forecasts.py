@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics.core.contingency import cluster_codes, dense, encode, numeric_column
+from autorubric.metrics.core.contingency import drop_incomplete, encode, numeric_column
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.estimation import Figure, estimate, proportion
 from autorubric.metrics.core.intervals import logit_t_ends, t_quantile
 from autorubric.metrics.core.rater_tables import weighted_units
-from autorubric.metrics.core.resampling import NO_ENDS, Compute, Ends, IntervalOptions, Units
+from autorubric.metrics.core.resampling import NO_ENDS, Compute, Ends, IntervalOptions, Units, standard_error
 from autorubric.metrics.core.scales import MISSING, Array, Binary, Codes, Scale
 
 
@@ -41,7 +40,7 @@ class Observations:
     def spread(self, effects: Array) -> float:
         """Return the standard error from first-order effects, with the factor C/(C-1)."""
         sums = effects if self.cluster is None else np.bincount(self.cluster, weights=effects)
-        return math.sqrt(float((sums**2).sum()) * self.n_units / (self.n_units - 1))
+        return standard_error(sums, self.n_units)
 
     def quantile(self, confidence_level: float) -> float:
         """Return the two-sided t quantile with one degree of freedom fewer than the number of units."""
@@ -140,24 +139,11 @@ _ROUNDING = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
-class Forecasts:
+class Forecasts(Observations):
     """Observations with both a truth and a probability."""
 
     truth: Codes  # code of the outcome, shape `(n,)`; 0 or 1 with a single column
     prob: Array  # P(positive), shape `(n,)`, or a probability for each class, shape `(n, K)`
-    # cluster of each observation, 0..C-1 without gaps; None if each observation is its own unit
-    cluster: Codes | None
-    n_missing: int
-
-    @property
-    def n(self) -> int:
-        """Number of observations."""
-        return len(self.truth)
-
-    @property
-    def observations(self) -> Observations:
-        """The observations without truth and probabilities."""
-        return Observations(self.n, self.cluster, self.n_missing)
 
     @property
     def n_classes(self) -> int:
@@ -182,10 +168,8 @@ def read_forecasts(
         )
     there = ~np.isnan(chances) if chances.ndim == 1 else ~np.isnan(chances).any(axis=1)
     kept = there & (codes >= 0)
-    members = cluster_codes(options.cluster, len(codes))
-    return Forecasts(
-        codes[kept], chances[kept], dense(members, kept), int(kept.size - np.count_nonzero(kept))
-    )
+    members, n_missing = drop_incomplete(kept, options.cluster)
+    return Forecasts(int(np.count_nonzero(kept)), members, n_missing, codes[kept], chances[kept])
 
 
 def _columns(prob: Any) -> Array:

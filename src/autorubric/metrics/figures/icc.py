@@ -15,13 +15,7 @@ from autorubric.metrics.core.contingency import divide
 from autorubric.metrics.core.estimate import RELATIVE_ZERO, Estimate, TestStatistic
 from autorubric.metrics.core.estimation import Figure, estimate
 from autorubric.metrics.core.metric import ORDERED, metric
-from autorubric.metrics.core.rater_tables import (
-    complete_table,
-    no_analytic,
-    row_units,
-    unclustered,
-    weighted_units,
-)
+from autorubric.metrics.core.rater_tables import complete_table, row_units, weighted_units
 from autorubric.metrics.core.resampling import (
     NO_ENDS,
     Compute,
@@ -203,7 +197,8 @@ def _parts(squares: _Squares, k: int, model: _Model) -> tuple[Array, Array]:
 
 def _analytic(k: int, model: _Model, *, mean: bool) -> Callable[[Figure, Units, float, float], Ends]:
     def ends(figure: Figure, units: Units, value: float, confidence_level: float) -> Ends:
-        unclustered(figure, units)
+        if units.clustered:
+            raise ArgumentError(f"{figure.name} has no analytic interval over clusters; use ci='percentile'")
         squares = _squares(units.total(), k)
         tail = 0.5 + confidence_level / 2
         limits = _agreement_limits if model == "agreement" else _ratio_limits
@@ -289,7 +284,6 @@ def kendall_w(ratings: Any, **interval: Unpack[IntervalArguments]) -> Estimate:
         reason=lambda weights: "no_variance",
         bounds=(0.0, 1.0),
         auto="percentile",
-        analytic=no_analytic,
         on_table=False,
     )
     units = weighted_units(len(table.scores), table.cluster)

@@ -15,26 +15,32 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple, TypeAlias, Unpack, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, Unpack
 
 import numpy as np
 from scipy.sparse import csr_array
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics.core.contingency import cluster_codes, dense
+from autorubric.metrics.core.contingency import cluster_codes, number_codes, renumber_kept
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.estimation import Figure, estimate
 from autorubric.metrics.core.metric import ALL_LEVELS, SIGNED, metric
 from autorubric.metrics.core.rater_tables import (
     CountedRows,
-    no_analytic,
+    number_rows,
     row_units,
-    score_rows,
     weighted_units,
     with_prior_rows,
     with_prior_weights,
 )
-from autorubric.metrics.core.resampling import CodedArguments, CodedOptions, Compute, IntervalOptions, Units
+from autorubric.metrics.core.resampling import (
+    CodedArguments,
+    CodedOptions,
+    Compute,
+    IntervalOptions,
+    Units,
+    check_choice,
+)
 from autorubric.metrics.core.scales import Array, Codes, Interval, Nominal, Scale
 from autorubric.metrics.figures.many_raters import SmoothingPrior, code_ratings, is_smoothed, prior_ratings
 
@@ -153,8 +159,7 @@ def krippendorff_alpha(
         ArgumentError: If the labels lack the order or distances that the level requires, or are negative at
             the ratio level.
     """
-    if level not in get_args(AlphaLevel):
-        raise ArgumentError(f"level must be one of {', '.join(get_args(AlphaLevel))}; got {level!r}")
+    check_choice("level", level, AlphaLevel)
     options = CodedOptions(**interval)
     name = f"Krippendorff's alpha, {level}"
     table = _read(ratings, level, scale, options)
@@ -167,7 +172,6 @@ def krippendorff_alpha(
         compute=compute,
         reason=lambda sums: "single_class",
         auto="percentile" if units.prior is None else "smoothed",
-        analytic=no_analytic,
         on_table=units.prior is not None,
     )
     return estimate(figure, units, options, n_missing=table.n_units - units.n, note=table.note)
@@ -176,16 +180,9 @@ def krippendorff_alpha(
 def alpha_parts(
     codes: Codes, values: Array | None, level: AlphaLevel, cluster: Codes
 ) -> tuple[Units, Compute]:
-    """Return the sampling units of coded ratings, and a function that computes alpha from their sums.
+    """Return the clusters that have a pairable unit, in ascending order, and the alpha of their sums.
 
-    The result is used to resample several tables together.
-
-    Args:
-        codes: Position of each rating among the values, shape `(n_units, n_raters)`, -1 where missing.
-        values: Numeric values in increasing order; None if the values have no order.
-        level: Measurement level, which selects the difference metric.
-        cluster: Cluster of each unit. The sampling units are the clusters that have a pairable unit, in
-            ascending order.
+    `codes`, `(n_units, n_raters)`, are positions among the increasing `values`, -1 where missing.
     """
     return _FIGURES[level](_pairable(codes, values, IntervalOptions(cluster=cluster), ""))
 
@@ -193,12 +190,11 @@ def alpha_parts(
 def _read(ratings: Any, level: AlphaLevel, scale: Scale | None, options: CodedOptions) -> _Pairable:
     undeclared = options.labels is None and (scale is None or isinstance(scale, Interval))
     if level in ("interval", "ratio") and undeclared:
-        scores = score_rows(ratings)
+        scores = number_rows(ratings)
         if isinstance(scale, Interval):
             scale.check(scores[~np.isnan(scores)])
-        found, places = np.unique(scores, return_inverse=True)
-        codes = np.where(np.isnan(scores), -1, places.reshape(scores.shape))
-        values: Array | None = found[~np.isnan(found)]
+        values: Array | None
+        codes, values = number_codes(scores)
         note, size = "", 0
     else:
         coded, codes = code_ratings(ratings, scale, options.labels)
@@ -249,7 +245,7 @@ def _pairable(codes: Codes, values: Array | None, options: IntervalOptions, note
         counts=table.counts[kept],
         values=values,
         size=size,
-        cluster=dense(members, kept),
+        cluster=renumber_kept(members, kept),
         prior=None,
         any_rated=bool(rated.any()),
         n_units=len(codes),

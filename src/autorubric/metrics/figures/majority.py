@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,7 @@ from scipy import sparse
 
 from autorubric.errors import ArgumentError
 from autorubric.metrics.core.contingency import numeric_column, read_rows
+from autorubric.metrics.core.resampling import check_choice
 from autorubric.metrics.core.scales import MISSING, Array, Binary, CategoricalScale, Codes, Nominal, Scale
 from autorubric.metrics.figures.many_raters import code_ratings
 
@@ -49,7 +50,9 @@ def distinct_rows(codes: Codes, size: int) -> tuple[Codes, Codes, Codes]:
     keys, span = np.zeros(len(codes), dtype=np.int64), 1
     for column in codes.T:
         if span * (size + 1) > _COUNTED_KEYS:
-            keys, span = _renumber(keys)
+            # Numbers without gaps avoid an overflow.
+            seen, keys = np.unique(keys, return_inverse=True)
+            span = len(seen)
         span *= size + 1
         keys = keys * (size + 1) + column + 1
     counts = np.bincount(keys, minlength=span)
@@ -60,12 +63,6 @@ def distinct_rows(codes: Codes, size: int) -> tuple[Codes, Codes, Codes]:
     example = np.zeros(len(seen), dtype=np.int64)
     example[of_row] = np.arange(len(keys))
     return of_row, example, counts[seen]
-
-
-def _renumber(keys: Codes) -> tuple[Codes, int]:
-    """Renumber keys without gaps to avoid overflow, and return the number of distinct keys."""
-    seen, places = np.unique(keys, return_inverse=True)
-    return places.reshape(-1), len(seen)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,17 +103,14 @@ def _categories(table: Any, codes: Codes, scale: CategoricalScale | None, size: 
     first[flat[::-1]] = np.arange(len(flat) - 1, -1, -1)
     places = first[:size]
     width = codes.shape[1]
-    voted = [None if place < 0 else _plain(table[place // width][place % width]) for place in places.tolist()]
+    found = [None if place < 0 else table[place // width][place % width] for place in places.tolist()]
+    voted = [label.item() if isinstance(label, np.generic) else label for label in found]
     if scale is None:
         return tuple(range(size))
     return tuple(
         _label_without_votes(scale, code, voted) if place < 0 else voted[code]
         for code, place in enumerate(places)
     )
-
-
-def _plain(label: Any) -> Any:
-    return label.item() if isinstance(label, np.generic) else label
 
 
 def _label_without_votes(scale: CategoricalScale, code: int, voted: Sequence[Any]) -> Any:
@@ -166,8 +160,7 @@ def majority_vote(
         ArgumentError: If rows differ in length, a label is not on the scale, the number of weights differs
             from the number of raters, or the policy is unknown or needs an order that the labels do not have.
     """
-    if ties is not None and ties not in get_args(TiePolicy):
-        raise ArgumentError(f"ties must be None or one of {list(get_args(TiePolicy))}; got {ties!r}")
+    check_choice("ties", ties, TiePolicy, or_none=True)
     votes = read_votes(ratings, scale, labels)
     if ties in ("lowest", "highest") and isinstance(votes.scale, Nominal):
         raise ArgumentError(f"ties={ties!r} needs an order, but {votes.scale} has none; pass Ordinal(labels)")

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, Unpack
 
 import numpy as np
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics.core.contingency import Coded, TableInput, cluster_codes, dense, encode, read_rows
+from autorubric.metrics.core.contingency import CodedLabels, TableInput, drop_incomplete, encode, read_rows
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.estimation import Figure, delta, estimate, logit_t
 from autorubric.metrics.core.metric import CATEGORICAL, SIGNED, metric
@@ -138,7 +138,7 @@ def ratings_estimate(
     return counts_estimate(coefficient, counts, matrix, options, describe(weights, declared=coded.declared))
 
 
-def require_declared(name: str, given: Coded | TableInput) -> None:
+def require_declared(name: str, given: CodedLabels | TableInput) -> None:
     """Raise an error if categories that the metric depends on are neither declared nor binary."""
     if given.size and not (given.declared or isinstance(given.scale, Binary)):
         raise ArgumentError(
@@ -154,7 +154,7 @@ def units_by_category(codes: Codes, size: int) -> Array:
     return flat.reshape(len(codes), size).astype(float)
 
 
-def code_ratings(ratings: Any, scale: Scale | None, labels: int | None) -> tuple[Coded, Any]:
+def code_ratings(ratings: Any, scale: Scale | None, labels: int | None) -> tuple[CodedLabels, Any]:
     """Encode labels of shape `(n_units, n_raters)` as codes of the same shape, -1 where missing."""
     rows = read_rows(ratings, "ratings")
     if isinstance(rows, np.ndarray):
@@ -190,8 +190,8 @@ def counts_estimate(
     rated = counts.sum(1) > 0
     plain = coefficient.chance is no_chance
     smoothed = is_smoothed(options) and not plain and len(weights) > 0
-    units = _units(counts[rated], weights, options.cluster, rated, smoothed=smoothed)
-    n_missing = int(rated.size - units.n)
+    members, n_missing = drop_incomplete(rated, options.cluster)
+    units = _units(counts[rated], weights, members, smoothed=smoothed)
     if not units.n:
         return Estimate.undefined("no_ratings", method=coefficient.name, n_missing=n_missing)
     if coefficient.needs_declared and len(weights) < 2:
@@ -201,11 +201,8 @@ def counts_estimate(
     return estimate(_figure(coefficient, weights), units, options, n_missing=n_missing, note=note)
 
 
-def _units(
-    counts: Array, weights: Array, cluster: Iterable[Any] | None, rated: Array, *, smoothed: bool
-) -> Units:
+def _units(counts: Array, weights: Array, members: Codes | None, *, smoothed: bool) -> Units:
     """Return the sums of the units, with identical units merged, or the sums of the clusters."""
-    members = dense(cluster_codes(cluster, len(rated)), rated)
     table = CountedRows.of(counts.astype(np.int64), int(counts.max(initial=0)) + 1, members)
     units = row_units(_unit_sums(table.rows, weights), members, table.counts)
     if not smoothed or not units.n:
@@ -293,7 +290,7 @@ def fleiss_kappa(
             76(5), 378-382.
         [2] K. L. Gwet (2014), Handbook of inter-rater reliability, 4th ed., ch. 2.
     """
-    return _either(_FLEISS, ratings, counts, scale, weights, CodedOptions(**interval))
+    return _estimate_agreement(_FLEISS, ratings, counts, scale, weights, CodedOptions(**interval))
 
 
 @metric(
@@ -319,10 +316,9 @@ def conger_kappa(
     matrix = weight_matrix(weights, coded.scale, coded.size)
     note = describe(weights, declared=coded.declared)
     rated = (codes >= 0).any(axis=1) if codes.size else np.zeros(len(codes), dtype=bool)
-    n_missing = int(rated.size - np.count_nonzero(rated))
+    members, n_missing = drop_incomplete(rated, options.cluster)
     if not rated.any():
         return Estimate.undefined("no_ratings", method="Conger's kappa", n_missing=n_missing)
-    members = dense(cluster_codes(options.cluster, len(codes)), rated)
     table = CountedRows.of(codes[rated], len(matrix), members)
     units = row_units(_conger_sums(table.rows, matrix), members, table.counts)
     if is_smoothed(options):
@@ -377,10 +373,10 @@ def percent_agreement(
 
     The result is undefined if no unit has two ratings (`no_pairs`). See `fleiss_kappa` for the arguments.
     """
-    return _either(_PERCENT, ratings, counts, scale, weights, CodedOptions(**interval))
+    return _estimate_agreement(_PERCENT, ratings, counts, scale, weights, CodedOptions(**interval))
 
 
-def _either(
+def _estimate_agreement(
     coefficient: CountCoefficient,
     ratings: Any,
     counts: Any,

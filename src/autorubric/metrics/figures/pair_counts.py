@@ -15,8 +15,15 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics.core.contingency import cluster_codes, dense, numeric_column
-from autorubric.metrics.core.scales import Array, Codes, as_sequence, is_missing
+from autorubric.metrics.core.contingency import (
+    check_lengths,
+    cluster_codes,
+    drop_incomplete,
+    numeric_column,
+    renumber,
+    renumber_kept,
+)
+from autorubric.metrics.core.scales import Array, Codes
 from autorubric.metrics.figures.ranks import sums_before
 
 
@@ -47,30 +54,19 @@ def scored_items(
 ) -> ScoredItems:
     """Return the items that have both scores."""
     left, right = numeric_column(gold, "gold"), numeric_column(pred, "pred")
-    if len(left) != len(right):
-        raise ArgumentError(f"gold has {len(left)} scores but pred has {len(right)}; lengths must match")
+    check_lengths("scores", gold=left, pred=right)
     both = ~(np.isnan(left) | np.isnan(right))
-    group, clusters = _group_codes(groups, len(left)), cluster_codes(cluster, len(left))
+    group, clusters = cluster_codes(groups, len(left), "groups"), cluster_codes(cluster, len(left))
     if group is not None and clusters is not None:
         _check_groups(group, clusters)
+    members, n_missing = drop_incomplete(both, clusters)
     return ScoredItems(
         gold=left[both],
         pred=right[both],
-        group=dense(group, both),
-        cluster=dense(clusters, both),
-        n_missing=int(both.size - np.count_nonzero(both)),
+        group=renumber_kept(group, both),
+        cluster=members,
+        n_missing=n_missing,
     )
-
-
-def _group_codes(groups: Iterable[Any] | None, n: int) -> Codes | None:
-    if groups is None:
-        return None
-    ids = as_sequence(groups, "groups")
-    if len(ids) != n:
-        raise ArgumentError(f"groups has {len(ids)} ids for {n} items; pass one per item")
-    if any(is_missing(one) for one in ids):
-        raise ArgumentError("groups contains a missing id; pass one id per item")
-    return cluster_codes(ids, n)
 
 
 def _check_groups(group: Codes, cluster: Codes) -> None:
@@ -163,7 +159,7 @@ class PairCounts:
 
 def count_pairs(gold: Array, pred: Array, group: Codes, *, ties: Ties, epsilon: float) -> PairCounts:
     """Prepare the pairs of these items for counting."""
-    gold_code = np.unique(gold, return_inverse=True)[1].reshape(-1)
+    gold_code = renumber(gold)
     values, place = np.unique(pred, return_inverse=True)
     place = place.reshape(-1)
     low, high = _windows(values, epsilon)
@@ -238,7 +234,7 @@ def _look_up(levels: tuple[_Level, ...], weights: Array) -> Array:
 def _tied_weight(places: _Places, weights: Array) -> Array:
     """Sum for each item the weights of items tied with it in both scores, itself included, `(..., n)`."""
     step = int(places.high.max(initial=0)) + 1
-    own = np.unique(places.gold, return_inverse=True)[1].reshape(-1) * step
+    own = renumber(places.gold) * step
     order = np.argsort(own + places.pred, kind="stable")
     keys = (own + places.pred)[order]
     before = sums_before(weights[..., order])

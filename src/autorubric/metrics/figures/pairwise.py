@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Unpack, get_args
+from typing import Any, Unpack
 
 import numpy as np
 
 from autorubric.errors import ArgumentError
 from autorubric.metrics.core import contingency as shares
-from autorubric.metrics.core.contingency import cluster_codes, dense, divide, read_pair
+from autorubric.metrics.core.contingency import divide, drop_incomplete, read_pair
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.estimation import Analytic, Figure, estimate, proportion, share_figure
 from autorubric.metrics.core.intervals import logit_t_ends
@@ -26,6 +25,10 @@ from autorubric.metrics.core.resampling import (
     IntervalArguments,
     IntervalOptions,
     Units,
+    check_choice,
+    check_number,
+    chunks,
+    standard_error,
 )
 from autorubric.metrics.core.scales import Array, Codes, Scale
 from autorubric.metrics.figures.pair_counts import PairCounts, ScoredItems, Ties, count_pairs, scored_items
@@ -89,7 +92,7 @@ def _over_items(right: Array, compared: Array) -> Analytic:
         if size < 2 or units.gather is None:
             return NO_ENDS
         effects = np.bincount(units.gather, weights=2 * (right - value * compared) / compared.sum())
-        se = math.sqrt(float((effects**2).sum()) * size / (size - 1))
+        se = standard_error(effects, size)
         return Ends(*logit_t_ends(value, se, size, confidence_level), se)
 
     return ends
@@ -171,10 +174,8 @@ def pairwise_accuracy(
         [2] T. Kocmi et al. (2021), To ship or not to ship: an extensive evaluation of automatic metrics for
             machine translation, WMT, 478-494.
     """
-    if ties not in get_args(Ties):
-        raise ArgumentError(f"ties must be one of {list(get_args(Ties))}; got {ties!r}")
-    if isinstance(epsilon, bool) or not 0 <= epsilon < math.inf:
-        raise ArgumentError(f"epsilon must be a finite, non-negative number; got {epsilon!r}")
+    check_choice("ties", ties, Ties)
+    check_number("epsilon", epsilon, "[0, inf)")
     options = IntervalOptions(**interval)
     items = scored_items(gold, pred, groups, options.cluster)
     counts = count_pairs(items.gold, items.pred, items.groups, ties=ties, epsilon=epsilon)
@@ -214,7 +215,6 @@ def position_consistency(
 
 _EXACT_SEGMENTS = 13
 _LEAST = 10_000
-_CELLS = 4_000_000
 
 
 def soft_pairwise_accuracy(
@@ -256,8 +256,7 @@ def soft_pairwise_accuracy(
         [1] B. Thompson, N. Mathur, D. Deutsch, H. Khayrallah (2024), Improving statistical significance in
             human evaluation of automatic metrics via soft pairwise accuracy, WMT, 1222-1234.
     """
-    if isinstance(n_permutations, bool) or n_permutations < _LEAST:
-        raise ArgumentError(f"n_permutations must be at least {_LEAST}; got {n_permutations!r}")
+    check_number("n_permutations", n_permutations, f"[{_LEAST}, inf)", whole=True)
     options = IntervalOptions(**interval)
     if options.ci not in ("auto", None):
         raise ArgumentError(f"soft pairwise accuracy has no interval; pass ci=None; got {options.ci!r}")
@@ -270,8 +269,8 @@ def soft_pairwise_accuracy(
     if n_systems < 2 or not n_units:
         undefined: Reason = "too_few_units" if n_units else "no_pairs"
         return Estimate.undefined(undefined, n=n_systems, method=method, n_missing=n_missing)
-    rows = max(1, _CELLS // max(n_systems * n_systems, n_units))
-    signs = _all_signs(n_units) if exact else _draw_signs(n_units, n_permutations, rows, options.generator())
+    width, rng = max(n_systems * n_systems, n_units), options.generator()
+    signs = _all_signs(n_units) if exact else _draw_signs(n_units, n_permutations, width, rng)
     left, right = _p_values(sides, signs, added=0 if exact else 1)
     value = 1 - float(np.abs(left - right)[np.triu_indices(n_systems, 1)].mean())
     reason: Reason | None = None if options.ci is None else "no_interval"
@@ -289,13 +288,13 @@ def _read(gold: Any, pred: Any, options: IntervalOptions) -> tuple[list[Array], 
             f"gold has shape {sides[0].shape} but pred has {sides[1].shape}; pass systems × segments for both"
         )
     there = np.asarray(~(np.isnan(sides[0]) | np.isnan(sides[1])).any(axis=0))
-    members = dense(cluster_codes(options.cluster, there.size), there)
+    members, n_missing = drop_incomplete(there, options.cluster)
     kept = [side[:, there] for side in sides]
     if members is not None:
         # A cluster is swapped as a whole, so only its sum matters.
         one_hot = np.eye(int(members.max(initial=-1)) + 1)[members]
         kept = [side @ one_hot for side in kept]
-    return kept, int(there.size - np.count_nonzero(there))
+    return kept, n_missing
 
 
 def _all_signs(n_segments: int) -> Iterator[Array]:
@@ -303,10 +302,10 @@ def _all_signs(n_segments: int) -> Iterator[Array]:
     yield 1.0 - 2.0 * (np.arange(2**n_segments)[:, None] >> np.arange(n_segments) & 1)
 
 
-def _draw_signs(n_segments: int, n_drawn: int, rows: int, generator: np.random.Generator) -> Iterator[Array]:
-    """Yield randomly drawn combinations, `rows` at a time."""
-    for start in range(0, n_drawn, rows):
-        yield 1.0 - 2.0 * generator.integers(0, 2, size=(min(rows, n_drawn - start), n_segments))
+def _draw_signs(n_segments: int, n_drawn: int, width: int, rng: np.random.Generator) -> Iterator[Array]:
+    """Yield randomly drawn combinations in parts; `width` is the number of cells that each one needs."""
+    for rows in chunks(n_drawn, width):
+        yield 1.0 - 2.0 * rng.integers(0, 2, size=(rows, n_segments))
 
 
 def _p_values(sides: list[Array], signs: Iterable[Array], *, added: int) -> list[Array]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
 from autorubric.errors import ArgumentError
 from autorubric.metrics.core.estimate import Estimate
-from autorubric.metrics.core.resampling import IntervalArguments, IntervalOptions
+from autorubric.metrics.core.resampling import IntervalArguments, IntervalOptions, check_number
 from autorubric.metrics.core.scales import Array, Codes
 from autorubric.metrics.figures.pair_counts import (
     ItemPairs,
@@ -105,18 +105,15 @@ def tie_calibrated_pairwise_accuracy(
 def _calibrate(items: ScoredItems, folds: int, options: IntervalOptions) -> TieCalibratedAccuracy:
     rng = options.generator()
     gains = _gains(items, rng)
-    fold = _deal(items, folds, rng)
+    fold = _assign_folds(items, folds, rng)
     chosen = _best(gains, np.ones(len(gains.size), dtype=bool))
     note = "in-sample optimum (optimistic; report cross_validated instead)"
     every = [_part(items, np.arange(items.n), chosen)]
     best = right_share(items, every, _NAME, f"{note}; epsilon {chosen:g}", IntervalOptions(ci=None))
     held_out, epsilons = _cross_validated(items, gains, fold, options)
-    return TieCalibratedAccuracy(
-        best.value,
-        n=best.n,
-        method=best.method,
-        reason=best.reason if best.value is None else None if options.ci is None else "in_sample",
-        n_missing=best.n_missing,
+    reason = best.reason if best.value is None else None if options.ci is None else "in_sample"
+    return TieCalibratedAccuracy._extending(
+        replace(best, reason=reason),
         epsilon=None if best.value is None else chosen,
         cross_validated=held_out,
         fold_epsilons=epsilons,
@@ -134,8 +131,7 @@ def _check_arguments(ties: str, epsilon: float | None, folds: int) -> None:
             f"epsilon must be None, because tie calibration chooses the threshold; got {epsilon!r}. Use "
             "pairwise_accuracy(epsilon=…) instead"
         )
-    if isinstance(folds, bool) or folds < 2:
-        raise ArgumentError(f"folds must be an integer of at least 2; got {folds!r}")
+    check_number("folds", folds, "[2, inf)", whole=True)
 
 
 def _part(items: ScoredItems, which: Codes, epsilon: float) -> PairPart:
@@ -179,7 +175,7 @@ def _best(gains: _Gains, kept: Array) -> float:
     return float(size[last[np.argmax(gained[last] >= gained[last].max() - _ROUNDING)]])
 
 
-def _deal(items: ScoredItems, folds: int, rng: np.random.Generator) -> Codes | None:
+def _assign_folds(items: ScoredItems, folds: int, rng: np.random.Generator) -> Codes | None:
     """Assign each item to a fold; None if there are too few items to hold some out."""
     units = items.cluster if items.cluster is not None else items.group
     n_units = items.n if units is None else int(units.max(initial=-1)) + 1

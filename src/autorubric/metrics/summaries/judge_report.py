@@ -10,7 +10,6 @@ import numpy as np
 
 from autorubric.criteria.values import NamedDict
 from autorubric.datasets.item import TruthRule
-from autorubric.metrics.audit.labelled_votes import distinct_names
 from autorubric.metrics.core.estimate import Estimate
 from autorubric.metrics.core.item_scores import PANEL, TRUTH, LabelledDataset
 from autorubric.metrics.core.label_table import table_of
@@ -25,6 +24,7 @@ from autorubric.metrics.core.votes_table import (
     NOT_ASKED,
     UNDECIDED,
     VotesTable,
+    distinct_names,
 )
 from autorubric.metrics.summaries.agreement import Agreement, abstention_kappa, agreement_of, share_estimate
 from autorubric.metrics.summaries.compared_raters import ComparedRater, compared_raters, people_of

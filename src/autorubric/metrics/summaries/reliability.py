@@ -10,7 +10,6 @@ import numpy as np
 
 from autorubric.criteria.values import Level
 from autorubric.errors import ArgumentError
-from autorubric.metrics.audit.labelled_votes import distinct_names
 from autorubric.metrics.core.estimate import Estimate
 from autorubric.metrics.core.item_scores import Rater
 from autorubric.metrics.core.label_rows import ABSTENTION
@@ -18,7 +17,7 @@ from autorubric.metrics.core.read_votes import Cells, Column, Modes
 from autorubric.metrics.core.resampling import IntervalArguments, IntervalOptions
 from autorubric.metrics.core.result import ResultBase, figure_table
 from autorubric.metrics.core.scales import Array, Interval, Nominal, Ordinal, Scale, as_sequence
-from autorubric.metrics.core.votes_table import ABSTAINED, MeasuredCriterion
+from autorubric.metrics.core.votes_table import ABSTAINED, MeasuredCriterion, distinct_names
 from autorubric.metrics.figures.icc import cronbach_alpha, icc, kendall_w
 from autorubric.metrics.figures.kappa import gwet_ac, kappa_of
 from autorubric.metrics.figures.krippendorff import krippendorff_alpha

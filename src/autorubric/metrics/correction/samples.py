@@ -1,30 +1,148 @@
-"""Test items and labelled items as sampling units, and intervals over their resamples."""
+"""Options of corrected metrics, and the items under test and labelled items as sampling units."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics.core.contingency import cluster_codes
+from autorubric.metrics.core.contingency import cluster_codes, read_rows, renumber
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.intervals import logit_t_ends, mean_ends, normal_quantile, wilson_ends
+from autorubric.metrics.core.label_rows import NO_ANSWER
 from autorubric.metrics.core.resampling import (
     MOST_UNDEFINED_CORRECTED,
     NO_ENDS,
     Compute,
     Ends,
+    Resampling,
+    ResamplingArguments,
+    check_choice,
+    check_number,
+    chunks,
     draw_weights,
     interval_of,
 )
-from autorubric.metrics.core.scales import Array, Codes, as_sequence
-from autorubric.metrics.correction.arguments import CorrectionOptions
+from autorubric.metrics.core.scales import Array, Binary, Codes, as_sequence
+from autorubric.support.frames import is_frame
 
-_CHUNK_CELLS = 4_000_000
+CorrectionCi: TypeAlias = Literal["auto", "analytic", "percentile", "bootstrap-t"]
+CorrectionMethod: TypeAlias = Literal["rogan-gladen", "ppi++"]
+Sampled: TypeAlias = Literal["random", "chosen"]
+
+PPI_LABELS = 50
+"""Minimum number of labelled units for the normal interval of ppi++ to have sufficient coverage."""
+
+
+class CorrectionArguments(ResamplingArguments, total=False):
+    """Keyword arguments of all corrected metrics.
+
+    Attributes:
+        ci: Method of the interval. `"auto"` and `"analytic"` use a closed form, `"percentile"` is a bootstrap
+            that resamples test items and labelled items, `"bootstrap-t"` is the studentised bootstrap for
+            ppi++, and None computes no interval.
+        confidence_level: Confidence level of the interval, in (0, 1).
+        n_resamples: Number of bootstrap resamples.
+        rng: Seed or NumPy generator of the resampling.
+        lam: λ of ppi++, in [0, 1]: 0 relies on the labels only, 1 is prediction-powered inference as first
+            published, and None tunes λ to minimise the variance.
+    """
+
+    ci: CorrectionCi | None
+    lam: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CorrectionOptions(Resampling):
+    """Validated interval arguments with the attributes of `CorrectionArguments`."""
+
+    ci: CorrectionCi | None = "auto"
+    lam: float | None = None
+
+    def __post_init__(self) -> None:
+        check_choice("ci", self.ci, CorrectionCi, or_none=True)
+        if self.lam is not None:
+            check_number("lam", self.lam, "[0, 1]", hint="or None to tune it")
+        Resampling.__post_init__(self)  # super() does not work with slots=True
+
+
+def check_method(method: str, sampled: str, options: CorrectionOptions) -> None:
+    """Check the method and the kind of sampling, and that they can be combined."""
+    check_choice("method", method, CorrectionMethod)
+    check_choice("sampled", sampled, Sampled)
+    if method == "ppi++" and sampled == "chosen":
+        raise ArgumentError(
+            "method='ppi++' cannot be combined with sampled='chosen': ppi++ treats the labelled items as a "
+            "random sample of the items under test, so hand-picked items would bias the rate by an unknown "
+            "amount; use method='rogan-gladen', which only requires items picked by their true label, or "
+            "label a random sample"
+        )
+    if method == "rogan-gladen" and options.lam is not None:
+        raise ArgumentError(f"lam applies only to method='ppi++'; got lam={options.lam!r}")
+    if method == "rogan-gladen" and options.ci == "bootstrap-t":
+        raise ArgumentError("ci='bootstrap-t' requires method='ppi++'; use 'analytic' or 'percentile'")
+
+
+def labels_of(given: Iterable[Any], what: str) -> Any:
+    """Return the labels as a 1-D sequence."""
+    if not isinstance(given, Iterable):
+        raise ArgumentError(f"{what} must be a sequence of labels, one per item; got {type(given).__name__}")
+    return as_sequence(given, what)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelledSample:
+    """Labels and judged values of labelled items, and judged values of items under test, without gaps."""
+
+    truth: Array
+    judged: Array  # the judge's values on the labelled items
+    tested: Array  # the judge's values on the items under test
+    label_cluster: Codes | None = None  # ids shared with `test_cluster` denote the same cluster
+    test_cluster: Codes | None = None
+
+
+def binary_codes(column: Iterable[Any], what: str) -> Codes:
+    """Encode binary verdicts as 0 and 1, and missing ones, including NA and CANNOT_ASSESS, as -1."""
+    labels = labels_of(column, what)
+    if isinstance(labels, np.ndarray) and labels.dtype != object:
+        levels, where = np.unique(labels, return_inverse=True)
+        coded = Binary().encode([answer_or_none(level) for level in levels.tolist()])
+        return coded[where.reshape(-1)] if len(labels) else np.zeros(0, np.int64)
+    return Binary().encode([answer_or_none(label) for label in labels])
+
+
+def answer_or_none(label: Any) -> Any:
+    """Return the label, or None for NA, CANNOT_ASSESS and INVALID, which mean that there is no answer."""
+    return None if isinstance(label, str) and label.strip().upper() in NO_ANSWER else label
+
+
+class Annotators(NamedTuple):
+    """The annotators and their annotations."""
+
+    names: tuple[str, ...]  # column names of a DataFrame, otherwise `"0"`, `"1"`, …
+    columns: tuple[list[Any], ...]  # one list of `n_items` annotations per annotator
+    n_items: int
+
+
+def read_annotators(humans: Any) -> Annotators:
+    """Read the columns of an items × annotators table; None and NaN are missing."""
+    rows = read_rows(humans, "humans", "(n_items, n_annotators)")
+    listed = rows.tolist() if isinstance(rows, np.ndarray) else [list(row) for row in rows]
+    n_annotators = len(listed[0]) if listed else 0
+    if listed and n_annotators < 2:
+        raise ArgumentError(
+            f"humans must have at least two annotators, so that they can be compared; got {n_annotators}"
+        )
+    names = [str(name) for name in (humans.columns if is_frame(humans) else range(n_annotators))]
+    if len(set(names)) != len(names):
+        raise ArgumentError(f"the columns of humans must have unique names; got {names!r}")
+    return Annotators(
+        tuple(names), tuple([row[j] for row in listed] for j in range(n_annotators)), len(listed)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +215,7 @@ class Strata:
             products = [(rows[:, :, None] * rows[:, None, :]).reshape(len(rows), -1) for rows in features]
             features = [np.concatenate(one, axis=1) for one in zip(features, products, strict=True)]
         widest = max((len(part.counts) for part in self.parts), default=1) if width is None else width
-        step = max(1, _CHUNK_CELLS // max(widest, 1))
-        for start in range(0, n_resamples, step):
-            rows = min(step, n_resamples - start)
+        for rows in chunks(n_resamples, widest):
             drawn = [
                 draw_weights(part.counts, part.size, rows, rng) @ columns
                 for part, columns in zip(self.parts, features, strict=True)
@@ -112,11 +228,11 @@ def small_sample_factor(n_units: int) -> float:
     return n_units / (n_units - 1) if n_units > 1 else 1.0
 
 
-def strata_of(
-    labelled: Array, tested: Array, label_cluster: Codes | None, test_cluster: Codes | None
-) -> Strata:
-    """Build strata from labelled rows `(n, a)` and test rows `(N, b)`; units have rows of width a + b."""
-    a, b = labelled.shape[1], tested.shape[1]
+def strata_of(labels: Sequence[Array], tests: Sequence[Array], sample: LabelledSample) -> Strata:
+    """Build strata from a columns of labelled items and b columns of test items; units have a + b columns."""
+    labelled, tested = np.column_stack(labels), np.column_stack(tests)
+    label_cluster, test_cluster = sample.label_cluster, sample.test_cluster
+    a, b = len(labels), len(tests)
     padded_labels = np.concatenate([labelled, np.zeros((len(labelled), b))], axis=1)
     padded_tests = np.concatenate([np.zeros((len(tested), a)), tested], axis=1)
     flags = (test_cluster is not None, label_cluster is not None)
@@ -145,12 +261,10 @@ def joint_clusters(
 ) -> tuple[Codes | None, Codes | None]:
     """Return cluster codes of labelled and of tested items, with equal codes for equal ids."""
     if label_cluster is None or test_cluster is None:
-        return cluster_codes(label_cluster, n), cluster_codes(test_cluster, n_tests)
+        return cluster_codes(label_cluster, n, "calib_cluster"), cluster_codes(test_cluster, n_tests)
     labels, tests = as_sequence(label_cluster, "calib_cluster"), as_sequence(test_cluster, "cluster")
-    if len(labels) != n:
-        raise ArgumentError(f"calib_cluster has {len(labels)} ids for {n} labelled items; pass one per item")
-    if len(tests) != n_tests:
-        raise ArgumentError(f"cluster has {len(tests)} ids for {n_tests} items; pass one per item")
+    cluster_codes(labels, n, "calib_cluster")
+    cluster_codes(tests, n_tests)
     joint = cluster_codes([*list(labels), *list(tests)], n + n_tests)
     assert joint is not None
     return joint[:n], joint[n:]
@@ -164,7 +278,7 @@ def _by_cluster(rows: Array, members: Codes) -> Array:
 def _stratum(rows: Array, members: Codes | None, *, labelled: bool) -> Stratum:
     if members is None:
         return Stratum(*_distinct(rows), labelled, not labelled)
-    held = np.unique(members, return_inverse=True)[1].reshape(-1)
+    held = renumber(members)
     summed = _by_cluster(rows, held)
     return Stratum(summed, np.ones(len(summed), dtype=np.int64), labelled, not labelled)
 
@@ -193,7 +307,7 @@ def share_estimate(
         return Estimate(
             share, low, high, math.sqrt(share * (1 - share) / n), n, f"{name}; Wilson, {level:.0%}"
         )
-    members = np.unique(cluster, return_inverse=True)[1].reshape(-1)
+    members = renumber(cluster)
     n_clusters = int(members.max()) + 1
     se = mean_ends(hits, members, level).se
     method = f"{name}; logit-t interval, {level:.0%}, {n_clusters} clusters"
