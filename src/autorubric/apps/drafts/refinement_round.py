@@ -100,26 +100,18 @@ Outcome = Literal["refined", "rejected", "undecided", "errors"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refiner:
-    """The procedure that refines single drafts.
+    """The procedure that refines single drafts."""
 
-    Attributes:
-        teacher: The teacher that rewrites drafts.
-        critic: The critic that critiques rewritten drafts.
-        template: The template of rewrite prompts.
-        max_rounds: Maximum number of rewrites per draft.
-        validate: A function that checks a rewritten output and returns its contract; None to check its keys.
-    """
-
-    teacher: Teacher
+    teacher: Teacher  # rewrites drafts
     critic: DraftCritic
-    template: PromptTemplate
+    template: PromptTemplate  # of rewrite prompts
     max_rounds: int
-    validate: Validate | None = None
+    validate: Validate | None = None  # checks a rewritten output; None to check its keys
 
     async def refine(
         self, draft: Draft, critique: Mapping[str, Json], begun: dict[str, Json]
     ) -> tuple[Outcome, dict[str, Json]]:
-        """Refine a draft and return its outcome with its record."""
+        """Refine a draft and return its outcome with its record; answers are kept in `begun`."""
         rounds = begun.setdefault("rounds", [])
         work = _Work(original=draft, given=critique, rounds=rounds, level=self.critic.level)
         while not work.is_judged or len(work.rounds) < self.max_rounds:
@@ -170,7 +162,7 @@ class _Judged(NamedTuple):
 
     @property
     def rank(self) -> tuple[bool, float, int]:
-        """Return a sort key that is higher for better texts; of texts with equal scores, the first is best.
+        """A sort key that is higher for better texts; of texts with equal scores, the first is best.
 
         Without scores, later texts rank higher, because they follow more instructions.
         """
@@ -181,25 +173,17 @@ class _Judged(NamedTuple):
 
 @dataclass(slots=True, kw_only=True)
 class _Work:
-    """A draft in progress.
-
-    Attributes:
-        original: The original draft.
-        given: The critique of the original draft.
-        rounds: The draft and the critique of each round, as JSON-compatible data.
-        level: A function that returns the score of a critique; None if the critique has no score.
-        failure: The error that ended the refinement; None if there was no error.
-    """
+    """A draft in progress."""
 
     original: Draft
-    given: Mapping[str, Json]
-    rounds: list[dict[str, Any]]
-    level: Callable[[Mapping[str, Json]], float | None]
-    failure: dict[str, Json] | None = None
+    given: Mapping[str, Json]  # critique of the original draft
+    rounds: list[dict[str, Any]]  # the draft and the critique of each round, as JSON-compatible data
+    level: Callable[[Mapping[str, Json]], float | None]  # the score of a critique
+    failure: dict[str, Json] | None = None  # the error that ended the refinement
 
     @property
     def draft(self) -> Draft:
-        """Return the latest version of the draft."""
+        """The latest version of the draft."""
         return self._draft_of(self.rounds[-1]) if self.rounds else self.original
 
     @property
@@ -209,12 +193,12 @@ class _Work:
 
     @property
     def seen(self) -> list[str]:
-        """Return every output so far in canonical form."""
+        """Every output so far, in canonical form."""
         return [canonical(self.original.output), *(canonical(one["output"]) for one in self.rounds)]
 
     @property
     def judged(self) -> list[_Judged]:
-        """Return every version that has a critique, starting with the original draft."""
+        """Every version that has a critique, starting with the original draft."""
         found = [_Judged(0, self.original, self.given, self.level(self.given))]
         for number, one in enumerate(self.rounds, start=1):
             critique = one["critique"]
@@ -224,21 +208,17 @@ class _Work:
 
     @property
     def levels(self) -> list[float | None]:
-        """Return the score of each version that has a critique."""
         return [one.level for one in self.judged]
 
     def write(self, rewritten: Rewritten, provenance: dict[str, Json]) -> None:
-        """Add a round with a rewritten draft."""
         teacher = {"rewrite": provenance, "critique": None}
         self.rounds.append({**rewritten._asdict(), "critique": None, "teacher": teacher, "begun": {}})
 
     def judge(self, judged: Answered[dict[str, Json]]) -> None:
-        """Add the critique of the latest version."""
         self.rounds[-1]["critique"] = judged.answer
         self.rounds[-1]["teacher"]["critique"] = judged.provenance.to_dict()
 
     def fail(self, stage: str, answered: Answered[Any]) -> None:
-        """Record the error that ended the refinement."""
         assert answered.failure is not None
         self.failure = {
             "stage": stage,
