@@ -55,17 +55,11 @@ class AttackedCell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleanItem:
-    """An item judged twice without an attack.
+    """An item judged twice without an attack."""
 
-    Attributes:
-        item_id: Id of the item.
-        first: Report with which attacks are compared.
-        second: Report from fresh votes.
-    """
-
-    item_id: str
-    first: EnsembleEvaluationReport
-    second: EnsembleEvaluationReport
+    item_id: str  # id of the item
+    first: EnsembleEvaluationReport  # report with which attacks are compared
+    second: EnsembleEvaluationReport  # report from fresh votes
 
     @property
     def n_failed(self) -> int:

@@ -141,10 +141,10 @@ def _describe_error(error: BaseException, timeout: float, trace: Trace) -> tuple
     match error:
         case _TimedOutError():
             if trace.request is not None and trace.request.provider != "auto":
-                why = "".join(f", {told}" for told in trace.retrying().values())
+                why = "".join(f", {reason}" for reason in trace.retrying().values())
                 return "timeout", unavailable(trace.request.provider, f"no answer within {timeout:g} s{why}")
-            told = {**trace.reasons(), **trace.retrying()}
-            before = "".join(f"; {name}: {why}" for name, why in told.items())
+            reasons = {**trace.reasons(), **trace.retrying()}
+            before = "".join(f"; {name}: {why}" for name, why in reasons.items())
             return "timeout", f"Evaluation timed out after {timeout:g} s{before}"
         case _ProvidersFailedError():
             return "provider", str(error)
@@ -176,11 +176,11 @@ async def _answer(
     task = task_of(trace.request, table, rubric_root)
     trace.content_type = task.content_type
     steps = len(task.providers) + 2
-    await _tell(on_progress, 1, steps, "the request is valid")
+    await _report_progress(on_progress, 1, steps, "the request is valid")
     if task.request.dry_run:
         return await _dry_run(task)
     for number, provider in enumerate(task.providers, 2):
-        await _tell(on_progress, number, steps, f"{provider.name} evaluates")
+        await _report_progress(on_progress, number, steps, f"{provider.name} evaluates")
         try:
             with listen_to_retries(partial(trace.retried.__setitem__, provider.name)):
                 found = await in_turn(
@@ -189,7 +189,7 @@ async def _answer(
         except (JudgeError, MissingDependencyError) as error:
             trace.failed[provider.name] = error
         else:
-            await _tell(on_progress, steps, steps, "done")
+            await _report_progress(on_progress, steps, steps, "done")
             return _response(task, provider, found, trace.reasons(), span[0])
     raise _ProvidersFailedError(_all_failed(task.request.provider, trace.reasons()))
 
@@ -197,14 +197,14 @@ async def _answer(
 def _all_failed(asked: str, failed: dict[str, str]) -> str:
     if asked != "auto":
         return unavailable(asked, failed[asked])
-    told = "; ".join(f"{name}: {why}" for name, why in failed.items())
-    return f"No provider could evaluate. {told}"
+    reasons = "; ".join(f"{name}: {why}" for name, why in failed.items())
+    return f"No provider could evaluate. {reasons}"
 
 
-async def _tell(on_progress: Progress | None, done: int, steps: int, what: str) -> None:
-    told = None if on_progress is None else on_progress(done, steps, what)
-    if told is not None:
-        await told
+async def _report_progress(on_progress: Progress | None, done: int, steps: int, what: str) -> None:
+    waiting = None if on_progress is None else on_progress(done, steps, what)
+    if waiting is not None:
+        await waiting
 
 
 async def _dry_run(task: Task) -> CritiqueResponse:
@@ -215,18 +215,19 @@ async def _dry_run(task: Task) -> CritiqueResponse:
         sizes.append(len(prompt.content.encode("utf-8")))
         raise JudgeError("this is a dry run")
 
-    await _grade(
-        task,
-        CritiqueJudge(
-            judge_id="dry run", evaluator=measure, request=task.request, content_note=task.content_note
-        ),
-    )
+    await _grade(task, _judge_of("dry run", measure, task))
     return CritiqueResponse(
         ok=True,
         dry_run=True,
         provider=next(one.name for one in task.providers if not one.fault),
         criteria=task.rubric.names,
         prompt_size=sum(sizes),
+    )
+
+
+def _judge_of(name: str, evaluator: Any, task: Task) -> CritiqueJudge:
+    return CritiqueJudge(
+        judge_id=name, evaluator=evaluator, request=task.request, content_note=task.content_note
     )
 
 
@@ -247,12 +248,7 @@ async def _evaluate_with(task: Task, provider: Provider, trace: Trace) -> _Provi
     if isinstance(judge, FunctionJudge):
         judge = replace(judge, function=stoppable(judge.function))
     elif not isinstance(judge, Judge) or isinstance(judge, type):
-        judge = CritiqueJudge(
-            judge_id=provider.name,
-            evaluator=provider.evaluator,
-            request=task.request,
-            content_note=task.content_note,
-        )
+        judge = _judge_of(provider.name, judge, task)
     report = await _grade(task, judge)
     trace.usage, trace.cost = report.token_usage, report.completion_cost
     trace.model = next((vote.model for one in report.report for vote in one.votes if vote.model), None)

@@ -72,21 +72,13 @@ _BESIDE: Final = frozenset({"issues", "summary", "suggestions"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CritiqueFindings:
-    """The parsed contents of a reply.
+    """The parsed contents of a reply."""
 
-    Attributes:
-        answers: The answers by the names of the criteria.
-        issues: The issues, in the order of the reply.
-        summary: The critique in one or two sentences.
-        suggestions: Suggested next steps.
-        notes: Parts of the reply that were omitted, with the reasons.
-    """
-
-    answers: Mapping[str, Answer]
+    answers: Mapping[str, Answer]  # by the names of the criteria
     issues: tuple[Issue, ...] = ()
     summary: str = ""
     suggestions: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # parts of the reply that were omitted, with the reasons
 
 
 class _Entry(BaseModel):
@@ -96,22 +88,16 @@ class _Entry(BaseModel):
 
 
 class CritiqueSheet(BaseCriterion):
-    """A criterion that combines several criteria in one question, which may also ask for issues.
-
-    Attributes:
-        parts: The combined criteria, each of which parses its own answer.
-        mode: The information to ask for in addition to the scores.
-        content_note: A note about the content for the critic.
-        max_issues: Maximum number of issues per criterion.
-        is_pass_fail: Whether `{"passed": …}` is accepted for a rating, as its highest or lowest value.
-    """
+    """A criterion that combines several criteria in one question, which may also ask for issues."""
 
     level: ClassVar[Level] = "text"
 
+    # Combined criteria, each of which parses its own answer.
     parts: tuple[BaseCriterion, ...] = Field(exclude=True)
-    mode: EvaluationMode = "detailed"
-    content_note: str = ""
-    max_issues: int = 10
+    mode: EvaluationMode = "detailed"  # information to ask for in addition to the scores
+    content_note: str = ""  # a note about the content for the critic
+    max_issues: int = 10  # maximum number of issues per criterion
+    # Whether `{"passed": …}` is accepted for a rating, as its highest or lowest value.
     is_pass_fail: bool = False
 
     @cached_property

@@ -74,7 +74,7 @@ STANDARD: Final[Mapping[str, str]] = {
 }
 """Requirements of the standard criteria, for judges."""
 
-_OWN: Final = (
+_CUSTOM: Final = (
     "How well the word {name!r} describes the content. Interpret the word as it is normally used for content "
     "of this kind or, if the context uses it, as the context does. Base the score on evidence that you can "
     "point to. 10: nothing could be improved. 5: about half of what the word requires is present. 0: none of "
@@ -82,14 +82,10 @@ _OWN: Final = (
 )
 
 
-def own_requirement(name: str) -> str:
-    """Return the requirement text of a criterion that only has a name."""
-    return _OWN.format(name=name.replace("_", " ").replace("-", " "))
-
-
 def criterion_named(name: str) -> BaseCriterion:
     """Create the standard or custom criterion with a given name, which is scored from 0 to 10."""
-    requirement = STANDARD.get(name.casefold()) or own_requirement(name)
+    plain = name.replace("_", " ").replace("-", " ")
+    requirement = STANDARD.get(name.casefold()) or _CUSTOM.format(name=plain)
     return NumericalRatingCriterion(
         name=name, requirement=requirement, weight=1.0, min_value=0.0, max_value=HIGHEST
     )
@@ -113,35 +109,25 @@ def rubric_of(criteria: Sequence[str], *places: Workspace | None) -> Rubric:
     return Rubric.from_file(path)
 
 
-_MOST_TOLD: Final = 20
+_MOST_PATHS: Final = 20
 """Maximum number of paths outside the workspace that are listed for the critic; others are counted."""
 
-_LONGEST_TOLD: Final = 200
+_LONGEST_PATH: Final = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """A request with everything that is derived from it.
-
-    Attributes:
-        request: The request to evaluate.
-        rubric: The criteria of the request.
-        content_type: The declared or detected type of the content.
-        content_note: A note about the content for the critic.
-        workspace: The workspace that must contain all locations; None for no restriction.
-        providers: The providers to try, in order.
-    """
+    """A request with everything that is derived from it."""
 
     request: CritiqueRequest
     rubric: Rubric
     content_type: FoundType
-    content_note: str
-    workspace: Workspace | None
-    providers: tuple[Provider, ...]
+    content_note: str  # for the critic
+    workspace: Workspace | None  # that must contain all locations; None for no restriction
+    providers: tuple[Provider, ...]  # to try, in order
 
 
 def task_of(request: CritiqueRequest, table: ProviderTable, rubric_root: str | Path | None) -> Task:
-    """Create the task for a request."""
     workspace = None if request.workspace_root is None else Workspace.at(request.workspace_root)
     files = None if rubric_root is None else Workspace.at(str(rubric_root), "rubric_root")
     rubric = rubric_of(request.criteria, workspace, files)
@@ -162,12 +148,9 @@ def task_of(request: CritiqueRequest, table: ProviderTable, rubric_root: str | P
 
 
 def _outside_note(outside: Sequence[str]) -> str:
-    told = [
-        neutralise(json.dumps(path if len(path) <= _LONGEST_TOLD else f"{path[:_LONGEST_TOLD]}…"))
-        for path in outside
-    ]
-    more = f", and {len(told) - _MOST_TOLD} more" if len(told) > _MOST_TOLD else ""
-    named = ", ".join(told[:_MOST_TOLD])
+    shown = [path if len(path) <= _LONGEST_PATH else f"{path[:_LONGEST_PATH]}…" for path in outside]
+    more = f", and {len(shown) - _MOST_PATHS} more" if len(shown) > _MOST_PATHS else ""
+    named = ", ".join(neutralise(json.dumps(path)) for path in shown[:_MOST_PATHS])
     return f"The submission names what seem to be paths outside the workspace: {named}{more}."
 
 
