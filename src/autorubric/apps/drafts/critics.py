@@ -296,13 +296,13 @@ def _failure(lost: JudgeVote | None, report: EnsembleEvaluationReport) -> Teache
     """Return the reason why a report does not yield a critique: a failed vote, or a missing score."""
     if lost is None:
         return TeacherFailure(code="PROVIDER_ERROR", message=report.error or "the report has no score")
-    told = lost.error or "a criterion could not be judged"
+    error = lost.error or "a criterion could not be judged"
     code: ErrorCode = "PROVIDER_ERROR"
     if lost.unreadable:
         code = "JSON_PARSE_ERROR"
-    elif _OUT_OF_TIME.match(told):
+    elif _OUT_OF_TIME.match(error):
         code = "TIMEOUT"
-    return TeacherFailure(code=code, message=told)
+    return TeacherFailure(code=code, message=error)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -83,8 +83,8 @@ def lines_of(path: Path) -> Iterator[DraftLine]:
 def input_digest(path: Path) -> str:
     """Return the SHA-256 digest of a JSON lines file as a hexadecimal string."""
     if next(lines_of(path), None) is None:
-        told = "the file is empty; it must contain one JSON object per line"
-        raise FileError(str(path), [Fault(path="", message=told)])
+        message = "the file is empty; it must contain one JSON object per line"
+        raise FileError(str(path), [Fault(path="", message=message)])
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -101,15 +101,15 @@ def draft_of(line: DraftLine) -> Draft | LineFault:
         return LineFault(line.number, error.faults[0].message)
     if not isinstance(given, dict):
         return LineFault(line.number, f"a draft must be a JSON object; got {shortened(given)}")
-    return _read(given, line)
+    return _draft_with(given, line)
 
 
-def _read(given: dict[str, Any], line: DraftLine) -> Draft | LineFault:
+def _draft_with(given: dict[str, Any], line: DraftLine) -> Draft | LineFault:
     written = given.get("id")
     key = key_of(written)
     if key is None or not key.strip():
-        told = "the draft has no id" if written is None else f"the id {shortened(written)} is invalid"
-        return LineFault(line.number, f'{told}; "id" must be a non-blank string or an integer')
+        message = "the draft has no id" if written is None else f"the id {shortened(written)} is invalid"
+        return LineFault(line.number, f'{message}; "id" must be a non-blank string or an integer')
     if given.get("output") is None:
         return LineFault(line.number, 'the draft has no output; "output" must be text or JSON data', key)
     return Draft(

@@ -69,8 +69,8 @@ class PassOptions:
             if getattr(self, name) is not None:
                 raise ArgumentError(f"{name} cannot be combined with a rubric, which has {own}; omit one")
         if not isinstance(self.rubric, Rubric | str | Path):
-            told = shortened(self.rubric)
-            raise ArgumentError(f"rubric must be a Rubric or the path of a rubric file; got {told}")
+            given = shortened(self.rubric)
+            raise ArgumentError(f"rubric must be a Rubric or the path of a rubric file; got {given}")
 
     def critic(self, schema: CritiqueSchema) -> DraftCritic:
         """Create the critic: a teacher with schema and template, or a rubric with the teacher as judge."""

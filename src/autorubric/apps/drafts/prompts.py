@@ -148,8 +148,8 @@ def _issue(issue: Json) -> str:
     where = f" (at {issue['evidence_path']})" if issue.get("evidence_path") else ""
     # A custom schema may have other keys.
     kind = ", ".join(str(issue[name]) for name in ("type", "severity") if issue.get(name))
-    told = issue.get("message") or text_of({key: value for key, value in issue.items() if value})
-    return f"- {kind}: {told}{where}" if kind else f"- {told}{where}"
+    text = issue.get("message") or text_of({key: value for key, value in issue.items() if value})
+    return f"- {kind}: {text}{where}" if kind else f"- {text}{where}"
 
 
 def _form(draft: Draft) -> str:

@@ -64,34 +64,13 @@ class CritiqueSchema:
     def of(cls, given: Mapping[str, Json] | str | Path | None) -> CritiqueSchema:
         """Create the schema from data or a file; None selects the built-in schema."""
         shipped = load_critique_schema()
-        if given is None:
-            return cls._check_schema(shipped, _SHIPPED_PATH)
         if isinstance(given, str | Path):
-            return cls._check_schema(load_critique_schema(given), str(given))
-        schema = dict(_as_mapping(given, "schema"))
-        same = schema == shipped
-        return cls._check_schema(schema, _SHIPPED_PATH if same else None)
-
-    @classmethod
-    def _check_schema(cls, schema: Mapping[str, Json], path: str | None) -> CritiqueSchema:
-        kind: Any = validators.validator_for(schema, default=Draft202012Validator)
-        try:
-            kind.check_schema(schema)
-            # With an empty registry, external references are never fetched.
-            validator = kind(schema, registry=Registry())
-            # Otherwise an unresolvable nested reference would only be detected by some critiques.
-            resource = Resource.from_contents(schema, default_specification=DRAFT202012)
-            resolver = Registry().with_resource("", resource).resolver()
-            for reference in _references(schema):
-                resolver.lookup(reference)
-        except SchemaError as error:
-            where = path_text(tuple(error.absolute_path)) or "the top"
-            raise ArgumentError(f"invalid JSON schema: {where}: {error.message[:200]}") from None
-        except Unresolvable as error:
-            raise ArgumentError(
-                f"schema has an external reference {error.ref!r}; move the definition to $defs"
-            ) from None
-        return cls(schema=schema, path=path, validator=validator)
+            schema: Mapping[str, Json] = load_critique_schema(given)
+            path: str | None = str(given)
+        else:
+            schema = shipped if given is None else dict(_as_mapping(given, "schema"))
+            path = _SHIPPED_PATH if schema == shipped else None
+        return cls(schema=schema, path=path, validator=_validator_of(schema))
 
     @property
     def version(self) -> str | None:
@@ -123,12 +102,32 @@ class CritiqueSchema:
         except (Unresolvable, RecursionError, re.error) as error:
             raise SchemaFaultError(f"the schema cannot be applied: {error}") from None
         if found:
-            told = [
+            messages = [
                 f"{path_text(tuple(fault.absolute_path)) or 'the critique'}: {fault.message[:300]}"
                 for fault in found[:_MOST_FAULTS]
             ]
             more = f"; and {len(found) - _MOST_FAULTS} more" if len(found) > _MOST_FAULTS else ""
-            raise SchemaFaultError("it does not follow the schema: " + "; ".join(told) + more)
+            raise SchemaFaultError("it does not follow the schema: " + "; ".join(messages) + more)
+
+
+def _validator_of(schema: Mapping[str, Json]) -> Any:
+    kind: Any = validators.validator_for(schema, default=Draft202012Validator)
+    try:
+        kind.check_schema(schema)
+        # Otherwise an unresolvable nested reference would only be detected by some critiques.
+        resource = Resource.from_contents(schema, default_specification=DRAFT202012)
+        resolver = Registry().with_resource("", resource).resolver()
+        for reference in _references(schema):
+            resolver.lookup(reference)
+    except SchemaError as error:
+        where = path_text(tuple(error.absolute_path)) or "the top"
+        raise ArgumentError(f"invalid JSON schema: {where}: {error.message[:200]}") from None
+    except Unresolvable as error:
+        raise ArgumentError(
+            f"schema has an external reference {error.ref!r}; move the definition to $defs"
+        ) from None
+    # With an empty registry, external references are never fetched.
+    return kind(schema, registry=Registry())
 
 
 def digest_of(content: Json) -> str:

@@ -24,27 +24,27 @@ Validate = Callable[[Json], Json]
 _LONGEST_FAULT = 1000
 
 
-class Rewritten(NamedTuple):
+class RewriteReply(NamedTuple):
     """A rewritten output and the result of an automatic check; None if there was no check."""
 
     output: Json
     contract: Json
 
 
-def read_rewritten(text: str, before: Json, validate: Validate | None) -> Rewritten:
+def read_rewritten(text: str, before: Json, validate: Validate | None) -> RewriteReply:
     """Parse and check the rewritten output in a reply."""
-    output = _read(text, before)
+    output = _read_output(text, before)
     if validate is None:
         _check_keys(output, before)
-        return Rewritten(output, None)
+        return RewriteReply(output, None)
     try:
         contract = validate(output)
     except BudgetError:
         raise
     # The function is user code: any other exception means that the output is not acceptable.
     except Exception as error:
-        told = f"{type(error).__name__}: {error}"[:_LONGEST_FAULT]
-        raise SchemaFaultError(f"the rewritten output failed its check: {told}", reply=text) from error
+        message = f"{type(error).__name__}: {error}"[:_LONGEST_FAULT]
+        raise SchemaFaultError(f"the rewritten output failed its check: {message}", reply=text) from error
     try:
         json.dumps(contract, allow_nan=False)
     except (TypeError, ValueError, RecursionError):
@@ -52,7 +52,7 @@ def read_rewritten(text: str, before: Json, validate: Validate | None) -> Rewrit
             "validate must return JSON data or None, and raise an exception if the output is not acceptable; "
             f"it returned {shortened(contract)}"
         ) from None
-    return Rewritten(output, contract)
+    return RewriteReply(output, contract)
 
 
 def canonical(output: Json) -> str:
@@ -62,7 +62,7 @@ def canonical(output: Json) -> str:
     return "json:" + json.dumps(data_of(output), sort_keys=True, ensure_ascii=True)
 
 
-def _read(text: str, before: Json) -> Json:
+def _read_output(text: str, before: Json) -> Json:
     kind = json_kind(before)
     body = without_thinking(text, "rewritten output")
     if not body:
@@ -113,17 +113,17 @@ class Refiner:
     ) -> tuple[Outcome, dict[str, Json]]:
         """Refine a draft and return its outcome with its record; answers are kept in `begun`."""
         rounds = begun.setdefault("rounds", [])
-        work = _Work(original=draft, given=critique, rounds=rounds, level=self.critic.level)
+        work = _DraftInProgress(original=draft, given=critique, rounds=rounds, level=self.critic.level)
         while not work.is_judged or len(work.rounds) < self.max_rounds:
             ended = await self._round(work)
             if ended is not None:
                 return ended[0], work.record(*ended)
         return "undecided", work.record("undecided", "max_rounds")
 
-    async def _round(self, work: _Work) -> tuple[Outcome, str] | None:
+    async def _round(self, work: _DraftInProgress) -> tuple[Outcome, str] | None:
         """Run one round and return the outcome with its reason, or None if the refinement continues."""
         if work.is_judged:
-            rewritten = await self._rewritten(work)
+            rewritten = await self._rewrite(work)
             if rewritten.answer is None:
                 work.fail("rewrite", rewritten)
                 return "errors", "error"
@@ -138,7 +138,7 @@ class Refiner:
             return "errors", "error"
         return _outcome_of(judged.answer, work.levels)
 
-    async def _rewritten(self, work: _Work) -> Answered[Rewritten]:
+    async def _rewrite(self, work: _DraftInProgress) -> Answered[RewriteReply]:
         draft, critique = work.draft, work.judged[-1].critique
         return await self.teacher.ask(
             TeacherQuestion(
@@ -152,7 +152,7 @@ class Refiner:
         )
 
 
-class _Judged(NamedTuple):
+class _Version(NamedTuple):
     """A text with its critique: the draft itself in round 0, then the result of each round."""
 
     round: int
@@ -172,7 +172,7 @@ class _Judged(NamedTuple):
 
 
 @dataclass(slots=True, kw_only=True)
-class _Work:
+class _DraftInProgress:
     """A draft in progress."""
 
     original: Draft
@@ -197,20 +197,20 @@ class _Work:
         return [canonical(self.original.output), *(canonical(one["output"]) for one in self.rounds)]
 
     @property
-    def judged(self) -> list[_Judged]:
+    def judged(self) -> list[_Version]:
         """Every version that has a critique, starting with the original draft."""
-        found = [_Judged(0, self.original, self.given, self.level(self.given))]
+        found = [_Version(0, self.original, self.given, self.level(self.given))]
         for number, one in enumerate(self.rounds, start=1):
             critique = one["critique"]
             if critique is not None:
-                found.append(_Judged(number, self._draft_of(one), critique, self.level(critique)))
+                found.append(_Version(number, self._draft_of(one), critique, self.level(critique)))
         return found
 
     @property
     def levels(self) -> list[float | None]:
         return [one.level for one in self.judged]
 
-    def write(self, rewritten: Rewritten, provenance: dict[str, Json]) -> None:
+    def write(self, rewritten: RewriteReply, provenance: dict[str, Json]) -> None:
         teacher = {"rewrite": provenance, "critique": None}
         self.rounds.append({**rewritten._asdict(), "critique": None, "teacher": teacher, "begun": {}})
 
