@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Final
@@ -46,24 +46,6 @@ _ISSUES: Final = (
 )
 _SUMMARY: Final = '"summary" states in one or two sentences what matters most.'
 _SUGGESTIONS: Final = '"suggestions" lists what to do next, most useful first; it can be empty.'
-
-
-def instruction_text(
-    content_note: str, hows: Mapping[str, Sequence[str]], mode: EvaluationMode, max_issues: int
-) -> str:
-    """Return the instruction for the critic."""
-    if len(hows) == 1:
-        answers = list(hows)
-    else:
-        answers = [f"- For {', '.join(names)}: {how}" for how, names in hows.items()]
-    lines = [content_note, _SCORES, *answers]
-    if mode == "detailed":
-        lines.append(_ISSUES.format(most=max_issues))
-    if mode != "score_only":
-        lines.append(_SUMMARY)
-    if mode == "detailed":
-        lines.append(_SUGGESTIONS)
-    return "\n".join(line for line in lines if line)
 
 
 _TEXT: Final = {"type": "string"}
@@ -160,11 +142,22 @@ class CritiqueSheet(BaseCriterion):
         return "\n\n".join(part.render(Shown()) for part in self.parts)
 
     def instruction(self) -> str:
-        """Return the instruction, with the note about the content and the format of the answer."""
+        """Return the note about the content, and the format of the answer."""
         hows: dict[str, list[str]] = {}
         for part in self.parts:
             hows.setdefault(part.instruction(), []).append(part.name or "")
-        return instruction_text(self.content_note, hows, self.mode, self.max_issues)
+        if len(hows) == 1:
+            answers = list(hows)
+        else:
+            answers = [f"- For {', '.join(names)}: {how}" for how, names in hows.items()]
+        lines = [self.content_note, _SCORES, *answers]
+        if self.mode == "detailed":
+            lines.append(_ISSUES.format(most=self.max_issues))
+        if self.mode != "score_only":
+            lines.append(_SUMMARY)
+        if self.mode == "detailed":
+            lines.append(_SUGGESTIONS)
+        return "\n".join(line for line in lines if line)
 
     def read(self, reply: Json | BaseModel, shown: Shown | None = None) -> Answer:
         """Check that `findings` can parse the reply, and return it as the evaluation of an answer."""

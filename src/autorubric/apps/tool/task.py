@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from autorubric.apps.tool.providers import Provider, ProviderTable
-from autorubric.apps.tool.request import CALLED, CritiqueRequest, FoundType, found_type, misfit_note
+from autorubric.apps.tool.request import CALLED, CritiqueRequest, FoundType, detect_type, misfit_note
 from autorubric.apps.tool.response import Issue
 from autorubric.apps.tool.workspace import Workspace
 from autorubric.criteria.base import BaseCriterion
@@ -91,14 +91,9 @@ def criterion_named(name: str) -> BaseCriterion:
     )
 
 
-def is_rubric_file(name: str) -> bool:
-    """Return whether the name of a criterion is the path of a rubric file."""
-    return Path(name).suffix.lower() in FORMATS and FORMATS[Path(name).suffix.lower()] != "jsonl"
-
-
 def rubric_of(criteria: Sequence[str], *places: Workspace | None) -> Rubric:
     """Create the rubric for a request's criteria."""
-    files = [name for name in criteria if is_rubric_file(name)]
+    files = [name for name in criteria if FORMATS.get(Path(name).suffix.lower(), "jsonl") != "jsonl"]
     if not files:
         return Rubric([criterion_named(name) for name in criteria])
     if len(criteria) > 1:
@@ -131,11 +126,11 @@ def task_of(request: CritiqueRequest, table: ProviderTable, rubric_root: str | P
     workspace = None if request.workspace_root is None else Workspace.at(request.workspace_root)
     files = None if rubric_root is None else Workspace.at(str(rubric_root), "rubric_root")
     rubric = rubric_of(request.criteria, workspace, files)
-    content_type = found_type(request.content, request.content_type)
+    content_type = detect_type(request.content, request.content_type)
     notes = [f"The submission is {CALLED[content_type]}."]
     if note := misfit_note(request.content, request.content_type):
         notes.append(note)
-    if workspace is not None and (outside := workspace.named_outside(request.content)):
+    if workspace is not None and (outside := workspace.paths_outside(request.content)):
         notes.append(_outside_note(outside))
     return Task(
         request=request,
@@ -154,8 +149,8 @@ def _outside_note(outside: Sequence[str]) -> str:
     return f"The submission names what seem to be paths outside the workspace: {named}{more}."
 
 
-def confined(issue: Issue, workspace: Workspace | None) -> Issue:
+def confine_issue(issue: Issue, workspace: Workspace | None) -> Issue:
     """Return the issue, with a location outside the workspace replaced by a notice."""
     if workspace is None:
         return issue
-    return issue.model_copy(update={"location": workspace.confined(issue.location)})
+    return issue.model_copy(update={"location": workspace.confine(issue.location)})

@@ -262,7 +262,7 @@ class Workspace:
             raise ArgumentError(f"{shortened(given)} is outside the workspace {str(self.root)!r}")
         return (self.root / given).resolve()
 
-    def confined(self, location: str | None) -> str | None:
+    def confine(self, location: str | None) -> str | None:
         """Return the location, or `outside workspace_root` if it contains a path outside the workspace."""
         if location is None:
             return None
@@ -282,7 +282,7 @@ class Workspace:
         # Checked with and without the line numbers at the end, which may be part of the file name.
         return all(self.holds(path) for path in {word, _LINES.sub("", word)} if path)
 
-    def named_outside(self, content: str) -> list[str]:
+    def paths_outside(self, content: str) -> list[str]:
         """Return the paths in the content that point outside the workspace, without duplicates."""
         return list(dict.fromkeys(self._outside(self._without_root(content), unknown=False)))
 
