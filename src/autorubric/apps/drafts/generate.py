@@ -30,12 +30,19 @@ class CritiquePass(DraftPass[Draft]):
     digest_key = "draft_hash"
     window = 32
 
-    def __init__(self, options: PassOptions, out_dir: str | Path, drafts_path: str | Path) -> None:
+    def __init__(
+        self, options: PassOptions, out_dir: str | Path, drafts_path: str | Path, *, dry_run: bool
+    ) -> None:
         super().__init__(options, out_dir, {"drafts": drafts_path})
+        self.dry_run = dry_run
         self.drafts = self.removed = 0
         self._seen = _SeenIds()
 
-    def rehearse(self) -> dict[str, Json]:
+    async def process(self) -> dict[str, Json]:
+        return self.plan() if self.dry_run else await super().process()
+
+    def plan(self) -> dict[str, Json]:
+        """Return what the pass would do: the pending drafts and the length of their prompts."""
         path = self.out_dir / self.outputs["critiques"]
         records = self.files["critiques"] = RecordFile(path)
         if self.options.resume and path.exists():
@@ -50,8 +57,8 @@ class CritiquePass(DraftPass[Draft]):
         figures = self.figures() if self.options.resume else CritiqueTally().to_dict()
         self.add_notices()
         self.warn()
-        plan = {"dry_run": True, "prompt_characters": characters, "pending": pending}
-        return {**self.counts(), **figures, **self.stop_entry(), **plan}
+        planned = {"dry_run": True, "prompt_characters": characters, "pending": pending}
+        return {**self.counts(), **figures, **self.stop_entry(), **planned}
 
     def pending(self) -> Iterator[Draft]:
         limit, resume = self.options.limit, self.options.resume
@@ -227,7 +234,7 @@ async def generate_critiques_async(  # noqa: PLR0913 - the public contract
         max_calls=max_calls,
         max_cost=max_cost,
     )
-    return await CritiquePass(options, out_dir, drafts_path).run(dry_run=dry_run)
+    return await CritiquePass(options, out_dir, drafts_path, dry_run=dry_run).run()
 
 
 generate_critiques = sync_twin(generate_critiques_async)

@@ -325,16 +325,14 @@ class DraftPass(ABC, Generic[WorkT]):
     def manifest_counts(self, figures: Mapping[str, Json] | None) -> dict[str, Json]:
         """Return the counts in the manifest; those of records are None while the pass is running."""
 
-    async def run(self, *, dry_run: bool = False) -> dict[str, Json]:
-        """Process all pending drafts, until done or stopped by the budget or errors; return statistics."""
+    async def run(self) -> dict[str, Json]:
+        """Run the pass within its budget and return statistics."""
         options = self.options
         try:
             budget = spending_limit(self.models, max_calls=options.max_calls, max_cost=options.max_cost)
             self.prepare()
-            if dry_run:
-                return self.rehearse()
             with spending_within(budget) if budget.is_set else nullcontext():
-                return await self._run()
+                return await self.process()
         finally:
             await self.aclose()
 
@@ -364,10 +362,8 @@ class DraftPass(ABC, Generic[WorkT]):
         self.in_flight = self.parallel or self.window
         self.checkpoint = Checkpoint(self.unfinished, digest_of(basis), self.in_flight)
 
-    def rehearse(self) -> dict[str, Json]:
-        raise NotImplementedError
-
-    async def _run(self) -> dict[str, Json]:
+    async def process(self) -> dict[str, Json]:
+        """Process all pending drafts, until done or stopped by the budget or errors; return statistics."""
         started = time.perf_counter()
         with locked(self.out_dir):
             try:

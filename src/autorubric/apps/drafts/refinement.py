@@ -80,14 +80,6 @@ class Jobs:
 
     Drafts are sorted by the worst severity among their issues, then by their lowest score or the score of the
     rubric that was used, then by their order in the file.
-
-    Attributes:
-        critiques: Number of critiques, including failed critiques.
-        failed: Number of critiques without a verdict.
-        first_failure: Error of the first critique without a verdict; None if all critiques have a verdict.
-        total: Number of critiques whose verdict is revise.
-        filtered: Number of critiques whose verdict is revise but whose risk level is not in the range.
-        removed: Number of critiques whose draft was removed; they are not included in other counts.
     """
 
     def __init__(
@@ -104,11 +96,11 @@ class Jobs:
             "critique INTEGER, draft INTEGER, failure TEXT"
         )
         self._read_critiques(risk, add_fault)
-        self.removed = self._find_drafts()
+        self.removed = self._find_drafts()  # critiques whose draft was removed, and that are not counted
         self.critiques = self._count("1")
-        self.failed = self._count("failure IS NOT NULL")
+        self.failed = self._count("failure IS NOT NULL")  # critiques without a verdict
         self.total = self._count("revise")
-        self.filtered = self._count("revise AND NOT taken")
+        self.filtered = self._count("revise AND NOT taken")  # whose risk level is not in the range
         first = self._index.execute(
             "SELECT failure FROM rows WHERE failure IS NOT NULL ORDER BY critique"
         ).fetchone()
