@@ -83,3 +83,10 @@ def routed(text: str) -> TeacherReply:
         usage={"total_tokens": 450},
         latency_s=2.1,
     )
+
+
+def rewriting(prompt: TeacherPrompt) -> str:
+    """A teacher that rewrites every draft, and lets what is rewritten pass."""
+    if prompt.task == "rewrite":
+        return f"better {prompt.draft_id}"
+    return json.dumps(scored(5, "pass", id=prompt.draft_id))

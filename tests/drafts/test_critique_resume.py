@@ -14,7 +14,7 @@ from hypothesis import given, settings, strategies as st
 
 from autorubric import generate_critiques
 from autorubric.apps.drafts import TeacherPrompt
-from autorubric.apps.drafts.ledger import locked
+from autorubric.apps.drafts.records import locked
 from autorubric.errors import RunLockedError
 from tests.drafts.teachers import critique, draft, good, read_lines, write_lines
 

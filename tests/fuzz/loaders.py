@@ -31,8 +31,8 @@ from autorubric import (
     merge_labels,
 )
 from autorubric.apps.drafts.drafts import read_drafts
-from autorubric.apps.drafts.ledger import RecordLog
-from autorubric.apps.drafts.refinement_jobs import Jobs, RiskRange
+from autorubric.apps.drafts.records import RecordFile
+from autorubric.apps.drafts.refinement import Jobs, RiskRange
 from autorubric.apps.redteam.attacks import attacks_of
 from autorubric.apps.tool import ProviderTable, critique_evaluate_sync
 from autorubric.apps.tool.request import read_request
@@ -315,9 +315,9 @@ def _cached(path: Path) -> object:
 
 
 def _records(path: Path) -> object:
-    ledger = RecordLog(path)
-    ledger.read()
-    return [ledger.known(record["id"]) for record in ledger.records()]
+    records = RecordFile(path)
+    records.read()
+    return [records.find(record["id"]) for record in records.records()]
 
 
 def _jobs(path: Path) -> object:

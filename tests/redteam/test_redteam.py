@@ -370,3 +370,14 @@ def test_criteria_that_a_check_decides_are_left_aside() -> None:
     assert set(report.by_criterion) == {"good", "rude"}
     assert (report.overall.flips, report.overall.n) == (2, 2)
     assert report.control.rate.value == 0
+
+
+def test_a_criterion_that_a_check_decides_is_no_verdict_of_a_judge() -> None:
+    """Where the judges fail on all else, no attack is sent, though the check has decided."""
+
+    def down(request: JudgeRequest) -> str:
+        raise ProviderTimeoutError("no answer")
+
+    rubric = Rubric([*RUBRIC, Criterion(name="long", requirement="Long.", check=lambda text: len(text) > 10)])
+    with pytest.raises(JudgeError, match="no attack was sent"):
+        attacked(down, dataset("one", rubric=rubric), PLEASE)

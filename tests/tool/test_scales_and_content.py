@@ -1,4 +1,4 @@
-"""Scores as they are shown, and what a content is."""
+"""Scores as they are format_score, and what a content is."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import time
 import pytest
 from hypothesis import given, strategies as st
 
-from autorubric.apps.tool.request import found_type, misfit_note
-from autorubric.apps.tool.response import label_of, shown
+from autorubric.apps.tool.request import detect_type, misfit_note
+from autorubric.apps.tool.response import format_score, label_of
 from tests.tool.replies import REQUEST, Critical, ask, scored
 
 VALUES = st.floats(0, 1)
@@ -34,19 +34,19 @@ VALUES = st.floats(0, 1)
 )
 def test_the_bounds_belong_to_the_better_word(value: float, letter: str, passes: str, label: str) -> None:
     """Letters begin at .9, .8, .7 and .6, pass at .7, labels at .9, .7 and .5."""
-    assert shown(value, "letter") == letter
-    assert shown(value, "pass-fail") == passes
+    assert format_score(value, "letter") == letter
+    assert format_score(value, "pass-fail") == passes
     assert label_of(value) == label
 
 
 @given(VALUES)
 def test_numbers_and_words_agree(value: float) -> None:
     """What is said in words goes by the number that is told, and both stay on their scale."""
-    ten, hundred = shown(value, "0-10"), shown(value, "0-100")
+    ten, hundred = format_score(value, "0-10"), format_score(value, "0-100")
     assert isinstance(ten, int | float) and isinstance(hundred, int | float)
     assert 0 <= ten <= 10 and math.isclose(10 * ten, hundred, abs_tol=1e-6)
-    assert (label_of(value) == "Excellent") == (ten >= 9) == (shown(value, "letter") == "A")
-    assert (shown(value, "pass-fail") == "pass") == (ten >= 7)
+    assert (label_of(value) == "Excellent") == (ten >= 9) == (format_score(value, "letter") == "A")
+    assert (format_score(value, "pass-fail") == "pass") == (ten >= 7)
 
 
 @pytest.mark.parametrize(
@@ -55,12 +55,16 @@ def test_numbers_and_words_agree(value: float) -> None:
 )
 def test_words_go_by_the_value_itself(value: float, label: str, letter: str, passes: str) -> None:
     """A value just below a bound is not lifted over it, in words or as a number; noise is no value."""
-    assert (label_of(value), shown(value, "letter"), shown(value, "pass-fail")) == (label, letter, passes)
+    assert (label_of(value), format_score(value, "letter"), format_score(value, "pass-fail")) == (
+        label,
+        letter,
+        passes,
+    )
     bound = round(value, 1)
-    assert bound - 0.01 < shown(value, "0-100") / 100 < bound  # type: ignore[operator]
+    assert bound - 0.01 < format_score(value, "0-100") / 100 < bound  # type: ignore[operator]
     assert (
-        shown(bound - 1e-12, "letter") == shown(bound, "letter")
-        and shown(bound - 1e-12, "0-10") == 10 * bound
+        format_score(bound - 1e-12, "letter") == format_score(bound, "letter")
+        and format_score(bound - 1e-12, "0-10") == 10 * bound
     )
 
 
@@ -68,12 +72,12 @@ def test_words_go_by_the_value_itself(value: float, label: str, letter: str, pas
 def test_better_is_never_shown_as_worse(first: float, second: float) -> None:
     """The scale 0-100 keeps the order of values."""
     low, high = sorted((first, second))
-    assert shown(low, "0-100") <= shown(high, "0-100")  # type: ignore[operator]
+    assert format_score(low, "0-100") <= format_score(high, "0-100")  # type: ignore[operator]
 
 
 def test_nothing_stays_nothing() -> None:
     """What has no value has no score on any scale, and no label."""
-    assert {shown(None, scale) for scale in ("0-10", "0-100", "letter", "pass-fail")} == {None}
+    assert {format_score(None, scale) for scale in ("0-10", "0-100", "letter", "pass-fail")} == {None}
     assert label_of(None) is None
 
 
@@ -120,8 +124,8 @@ def test_the_scale_shows_in_the_whole_answer(scale: str, overall: object, line: 
 )
 def test_auto_finds_the_type(content: str, kind: str) -> None:
     """`auto` tells code, Markdown, JSON of tools, sessions and plain text apart; a declared type stands."""
-    assert found_type(content, "auto") == kind
-    assert found_type(content, "markdown") == "markdown"
+    assert detect_type(content, "auto") == kind
+    assert detect_type(content, "markdown") == "markdown"
 
 
 @pytest.mark.parametrize("declared", ["code", "text", "markdown", "auto"])
@@ -142,5 +146,5 @@ def test_the_search_is_linear(piece: str) -> None:
     """No content of the largest size takes long to look at: a square of its size would take hours."""
     content = (piece * 512_000)[:512_000]
     started = time.process_time()
-    found_type(content, "auto")
+    detect_type(content, "auto")
     assert time.process_time() - started < 60

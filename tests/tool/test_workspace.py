@@ -50,7 +50,7 @@ def workspace(tmp_path: Path) -> Workspace:
 )
 def test_what_is_inside_stays(workspace: Workspace, location: str) -> None:
     """Lines, files of the workspace, there or not, and addresses of the web are left as they are."""
-    assert workspace.confined(location) == location
+    assert workspace.confine(location) == location
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the paths are those of POSIX")
@@ -85,12 +85,12 @@ def test_what_is_inside_stays(workspace: Workspace, location: str) -> None:
 )
 def test_what_leads_out_is_cut(workspace: Workspace, location: str) -> None:
     """A location with any path that leads out, also by a link, is cut."""
-    assert workspace.confined(location) == OUTSIDE
+    assert workspace.confine(location) == OUTSIDE
 
 
 def test_nothing_stays_nothing(workspace: Workspace) -> None:
     """An issue without a location has none."""
-    assert workspace.confined(None) is None
+    assert workspace.confine(None) is None
 
 
 def test_issues_of_an_answer_are_confined(workspace: Workspace) -> None:
@@ -178,8 +178,8 @@ LEADING_OUT = [
 @pytest.mark.parametrize("before", [*" “‘«→&+—*?!=:(,;[{|<>'\"`…\t\n", "a, ", "x=", "见 "])
 def test_a_path_is_found_wherever_it_stands(workspace: Workspace, before: str, path: str) -> None:
     """Whatever stands before a path, and however it is escaped, it is told, and a location with it is cut."""
-    assert workspace.named_outside(f"See{before}{path}")
-    assert workspace.confined(f"line 3{before}{path}") == OUTSIDE
+    assert workspace.paths_outside(f"See{before}{path}")
+    assert workspace.confine(f"line 3{before}{path}") == OUTSIDE
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the paths are those of POSIX")
@@ -188,7 +188,7 @@ def test_a_path_is_found_wherever_it_stands(workspace: Workspace, before: str, p
 @hypothesis.example("$NAME", "\n", "")
 def test_no_surroundings_hide_a_path(before: str, mark: str, after: str) -> None:
     """A path behind a mark is found in any text."""
-    found = Workspace.at("/usr").named_outside(f"{before}{mark}/etc/shadow {after}")
+    found = Workspace.at("/usr").paths_outside(f"{before}{mark}/etc/shadow {after}")
     assert any(path.endswith("/etc/shadow") for path in found)
 
 
@@ -197,7 +197,7 @@ def test_no_surroundings_hide_a_path(before: str, mark: str, after: str) -> None
 )
 def test_a_folder_of_the_system_is_found_behind_anything(workspace: Workspace, glued: str) -> None:
     """What may be the end of something else counts where it begins as a path of the system does."""
-    assert workspace.named_outside(f"x{glued}")
+    assert workspace.paths_outside(f"x{glued}")
 
 
 @pytest.mark.parametrize(
@@ -215,13 +215,13 @@ def test_a_folder_of_the_system_is_found_behind_anything(workspace: Workspace, g
 )  # fmt: skip
 def test_what_is_no_path_outside_is_not_told(workspace: Workspace, harmless: str) -> None:
     """Addresses, fractions, elements, comments, globs, expressions and paths inside are none."""
-    assert workspace.named_outside(f"x = {harmless} ") == []
+    assert workspace.paths_outside(f"x = {harmless} ") == []
 
 
 @pytest.mark.parametrize("location", ["第３章／说明.md：３", "src／a.py:3", "Tom &amp; Jerry/a&period;md"])
 def test_a_location_inside_stays_as_it_is_written(workspace: Workspace, location: str) -> None:
     """Full-width forms and character references of a path inside are left as they are."""
-    assert workspace.confined(location) == location
+    assert workspace.confine(location) == location
 
 
 def test_a_path_inside_is_not_told(tmp_path: Path) -> None:
@@ -230,9 +230,9 @@ def test_a_path_inside_is_not_told(tmp_path: Path) -> None:
     root.mkdir()
     workspace = Workspace.at(str(root))
     inside = f"{workspace.root}/src/a.py:3"
-    assert workspace.named_outside(f"see “{inside}”, file://{workspace.root}/b.py") == []
-    assert workspace.confined(inside) == inside
-    assert workspace.named_outside(f"{workspace.root}/../x") and workspace.named_outside(
+    assert workspace.paths_outside(f"see “{inside}”, file://{workspace.root}/b.py") == []
+    assert workspace.confine(inside) == inside
+    assert workspace.paths_outside(f"{workspace.root}/../x") and workspace.paths_outside(
         f"{workspace.root}er/x"
     )
 
@@ -241,7 +241,7 @@ def test_a_path_inside_is_not_told(tmp_path: Path) -> None:
 def test_a_path_behind_many_others_is_told(workspace: Workspace) -> None:
     """However many paths a content names, all that lead out count; the critic hears of 20."""
     inside = " ".join(f"src/{number}.py" for number in range(5_000))
-    assert workspace.named_outside(f"{inside} ../secret.txt") == ["../secret.txt"]
+    assert workspace.paths_outside(f"{inside} ../secret.txt") == ["../secret.txt"]
     critic = Critical()
     content = " ".join(f"/etc/{number}" for number in range(300))
     ask({**REQUEST, "content": content, "workspace_root": str(workspace.root)}, critic)
@@ -262,9 +262,9 @@ def test_the_search_for_paths_is_linear(workspace: Workspace, piece: str) -> Non
     seconds = []
     for size in (128_000, 512_000):
         started = time.process_time()
-        workspace.named_outside((piece * size)[:size])
+        workspace.paths_outside((piece * size)[:size])
         seconds.append(time.process_time() - started)
-    workspace.confined((piece * 500)[:499] + "x")
+    workspace.confine((piece * 500)[:499] + "x")
     assert seconds[1] < 10 * seconds[0] + 5
 
 
@@ -274,7 +274,7 @@ def test_many_paths_are_looked_up_quickly(workspace: Workspace) -> None:
     for form in ("/etc/{}", "src/{}", "{}/x", "up/{}", "{}/../../b"):
         content = " ".join(form.format(number) for number in range(60_000))[:512_000]
         started = time.process_time()
-        workspace.named_outside(content)
+        workspace.paths_outside(content)
         assert time.process_time() - started < 60
 
 

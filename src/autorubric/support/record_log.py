@@ -1,7 +1,8 @@
 """Append-only files of JSON lines, each of which ends with its offset and a checksum.
 
 A checksum starts from the `mark` of its log, so that lines of another log do not match. Offsets of lines
-never change: a damaged log is restored with its intact lines at their original offsets.
+never change: a damaged log is restored with its intact lines at their original offsets. Files that users
+edit, such as those of a critique pass, have no mark, and their lines have no checksums.
 """
 
 from __future__ import annotations
@@ -176,21 +177,35 @@ class AppendLog:
     Writes are unbuffered, so a failed write is not repeated when the file is closed. An incomplete last
     line, which a killed process leaves, is removed. The caller must hold a lock (`support.write.FileLock`).
 
+    Args:
+        mark: Initial value of the checksums; None for lines without checksums.
+        has_crc: Whether to track the CRC-32 of the file.
+        is_record: Returns whether a last line without a line break is complete, so that it is kept.
+
     Attributes:
         size: Number of bytes in the file, including lines that are still to be written.
         crc: CRC-32 of these bytes; 0 if it is not tracked.
+        was_torn: Whether an incomplete last line was removed.
     """
 
-    def __init__(self, path: Path, mark: int, *, has_crc: bool = False) -> None:
+    def __init__(
+        self,
+        path: Path,
+        mark: int | None,
+        *,
+        has_crc: bool = False,
+        is_record: Callable[[bytes], bool] = lambda line: False,
+    ) -> None:
         self._path = path
         self._mark = mark
         self._file = path.open("ab+", buffering=0)
         self._waiting: list[bytes] = []
         self._has_crc = has_crc
-        self.size = self._cut_torn_line()
+        self.was_torn = False
+        self.size = self._repair_end(is_record)
         self.crc = crc_of(path, self.size) or 0 if has_crc else 0
 
-    def _cut_torn_line(self) -> int:
+    def _repair_end(self, is_record: Callable[[bytes], bool]) -> int:
         size = end = self._file.seek(0, SEEK_END)
         while end:
             start = max(end - (1 << 16), 0)
@@ -200,14 +215,19 @@ class AppendLog:
                 end = start + found + 1
                 break
             end = start
-        if end < size:
-            self._file.truncate(end)
+        if end == size:
+            return size
+        self._file.seek(end)
+        if is_record(self._file.read()):
+            return size + self._file.write(b"\n")
+        self._file.truncate(end)
+        self.was_torn = True
         return end
 
     def append(self, body: bytes) -> int:
-        """Queue a JSON object with its checksum for `flush`, and return the offset of its line."""
+        """Queue a JSON object for `flush`, and return the offset of its line."""
         start = self.size
-        line = seal_line(body, start, self._mark)
+        line = body + b"\n" if self._mark is None else seal_line(body, start, self._mark)
         self._waiting.append(line)
         self.size = start + len(line)
         if self._has_crc:

@@ -8,12 +8,11 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
 from statistics import fmean
-from typing import Any, Final, Protocol
+from typing import Any, Final, TypeAlias
 
 from autorubric.apps.drafts.drafts import UNSAID, Draft, graded_score, is_strict_json, scores_of, text_of
-from autorubric.apps.drafts.prompts import critique_prompt, critique_template, template_text
+from autorubric.apps.drafts.prompts import critique_prompt, template_text
 from autorubric.apps.drafts.provenance import (
     Answered,
     CritiqueSchema,
@@ -31,7 +30,6 @@ from autorubric.apps.drafts.teacher import (
     model_config,
     parallel_of,
     provider_name,
-    teacher_of,
     timeout_of,
 )
 from autorubric.criteria.conditions import qualified_name
@@ -51,11 +49,10 @@ from autorubric.rubric.rubric import Rubric
 from autorubric.scoring.reports import EnsembleCriterionReport, EnsembleEvaluationReport
 from autorubric.scoring.votes import Exchanged, JudgeVote, VoteCast
 from autorubric.support.objects import Json
-from autorubric.support.reading_errors import shortened
 
 
-class Heard:
-    """A listener that collects the votes on one draft."""
+class VoteCollector:
+    """A listener that collects the votes on one draft, and keeps them for a pass that resumes."""
 
     def __init__(self, begun: dict[str, Json]) -> None:
         self._kept: list[dict[str, Json]] = begun.setdefault("votes", [])
@@ -63,16 +60,15 @@ class Heard:
 
     @property
     def stored(self) -> dict[str, list[JudgeVote]]:
-        """Return the votes received so far, by criterion name."""
+        """The votes received so far, by criterion name."""
         votes: dict[str, list[JudgeVote]] = {}
         for event in self._events:
             votes.setdefault(event.criterion, []).append(event.vote)
         return votes
 
     def vote_cast(self, event: VoteCast) -> None:
-        """Store a vote, and keep it for a later pass unless it failed."""
         self._events.append(event)
-        # Failed votes are requested again by the pass that resumes.
+        # Failed votes are requested again.
         if event.vote.status in ("answered", "abstained"):
             self._kept.append(_line(event))
 
@@ -82,16 +78,15 @@ class Heard:
         return exchanged.replies[-1] if exchanged is not None and exchanged.replies else None
 
     def provenance(self, asked: Provenance, failed: JudgeVote | None = None) -> Provenance:
-        """Return the provenance of the votes."""
         votes = [event.vote for event in self._events if event.vote.status != "not_asked"]
         exchanges = [event.exchanged for event in self._events if event.exchanged is not None]
-        told = failed or next((vote for vote in reversed(votes) if vote.model is not None), None)
-        told = told or next(iter(votes), None)
+        shown = failed or next((vote for vote in reversed(votes) if vote.model is not None), None)
+        shown = shown or next(iter(votes), None)
         attempted = dict.fromkeys(model for one in exchanges for model in one.attempted)
-        exchanged = None if told is None else self._exchange(told)
+        exchanged = None if shown is None else self._exchange(shown)
         return replace(
             asked,
-            selected_model=_answering_model(told),
+            selected_model=_answering_model(shown),
             attempted_models=tuple(attempted) or asked.attempted_models,
             request_id=None if exchanged is None else exchanged.request_id,
             cached=bool(exchanges) and all(one.cached for one in exchanges),
@@ -110,20 +105,21 @@ def _answering_model(vote: JudgeVote | None) -> str | None:
 
 
 def _line(event: VoteCast) -> dict[str, Json]:
-    exchanged = event.exchanged
-    told: dict[str, Json] | None = None
-    if exchanged is not None:
-        told = {
+    exchange: dict[str, Json] | None = None
+    if (exchanged := event.exchanged) is not None:
+        exchange = {
             "request_id": exchanged.request_id,
             "attempted": list(exchanged.attempted),
             "cached": exchanged.cached,
         }
-    return {"criterion": event.criterion, "vote": event.vote.to_dict(), "exchange": told}
+    return {"criterion": event.criterion, "vote": event.vote.to_dict(), "exchange": exchange}
 
 
 def _event(line: dict[str, Any]) -> VoteCast:
-    told = line["exchange"]
-    exchanged = None if told is None else Exchanged(**{**told, "attempted": tuple(told["attempted"])})
+    exchange = line["exchange"]
+    exchanged = (
+        None if exchange is None else Exchanged(**{**exchange, "attempted": tuple(exchange["attempted"])})
+    )
     vote = JudgeVote.from_dict(line["vote"])
     return VoteCast(item_id="", criterion=line["criterion"], vote=vote, exchanged=exchanged)
 
@@ -138,35 +134,22 @@ _OUT_OF_TIME: Final = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RubricCritic:
-    """A critic that grades drafts with a rubric: criteria become scores, and a threshold sets the verdict.
-
-    Attributes:
-        rubric: The rubric to grade drafts against.
-        grader: A grader whose only judge is the teacher.
-        threshold: Minimum score for the verdict pass; below it, the verdict is revise.
-        about: The teacher's entry in the manifest.
-        asked: The provenance that is known before the teacher is called.
-        parallel: Maximum number of drafts in progress at a time; None if not set.
-        timeout: Maximum duration of one critique in seconds; None for no limit.
-        clock: A function that returns the time in seconds.
-    """
+    """A critic that grades drafts with a rubric: criteria become scores, and a threshold sets the verdict."""
 
     rubric: Rubric
-    grader: CriterionGrader
-    threshold: float
-    about: Mapping[str, Json]
-    asked: Provenance
-    parallel: int | None
-    timeout: float | None = None
+    grader: CriterionGrader  # its only judge is the teacher
+    threshold: float  # minimum score for the verdict pass; below it, the verdict is revise
+    about: Mapping[str, Json]  # the teacher's entry in the manifest
+    asked: Provenance  # what is known before the teacher is called
+    parallel: int | None  # maximum number of drafts in progress at a time; None if not set
+    timeout: float | None = None  # maximum duration of one critique in seconds; None for no limit
     clock: Clock = time.perf_counter
 
     @property
     def models(self) -> tuple[LLMConfig, ...]:
-        """Return the model that votes; empty if the teacher is not a model."""
         return self.grader.models
 
     def describe(self) -> dict[str, Json]:
-        """Return the settings that critiques depend on, as JSON-compatible data."""
         return {
             "teacher": dict(self.about),
             "template_hash": None,
@@ -186,26 +169,26 @@ class RubricCritic:
     async def critique(self, draft: Draft, begun: dict[str, Json]) -> Answered[dict[str, Json]]:
         """Grade a draft and return the critique, or a failure if a criterion could not be judged."""
         started = self.clock()
-        heard = Heard(begun)
+        collector = VoteCollector(begun)
         task = self._task(draft)
         try:
             async with asyncio.timeout(self.timeout):
-                votes = await self.grader.judge(task, stored=heard.stored, listener=heard)
-        except TimeoutError:
-            error = TimeoutError(f"no critique was received within {self.timeout:g} seconds")
-            return failed(error, replace(heard.provenance(self.asked), latency_s=self.clock() - started))
-        except JudgeError as error:
-            return failed(error, replace(heard.provenance(self.asked), latency_s=self.clock() - started))
+                votes = await self.grader.judge(task, stored=collector.stored, listener=collector)
+        except (TimeoutError, JudgeError) as error:
+            if isinstance(error, TimeoutError):
+                error = TimeoutError(f"no critique was received within {self.timeout:g} seconds")
+            provenance = collector.provenance(self.asked)
+            return failed(error, replace(provenance, latency_s=self.clock() - started))
         report = self.grader.aggregate(task, votes)
         lost = next((vote for one in report.report for vote in one.votes if vote.status == "failed"), None)
         provenance = replace(
-            heard.provenance(self.asked, lost),
+            collector.provenance(self.asked, lost),
             latency_s=self.clock() - started,
             usage=report.token_usage.to_dict() if report.token_usage else None,
             cost=report.completion_cost,
         )
         if report.score is None or lost is not None:
-            text = None if lost is None else heard.reply_of(lost)
+            text = None if lost is None else collector.reply_of(lost)
             failure = _failure(lost, report)
             return Answered(answer=None, text=text, provenance=provenance, failure=failure)
         return Answered(
@@ -221,18 +204,13 @@ class RubricCritic:
         return GradingTask(submission=submission, rubric=self.rubric, query=query, item_id=draft.id)
 
     async def aclose(self) -> None:
-        """Release the resources of the teacher."""
         await self.grader.aclose()
 
 
 def rubric_critic(
     rubric: Rubric, teacher: Any, *, threshold: float | None = None, config: Mapping[str, Json] | None = None
 ) -> RubricCritic:
-    """Create a critic that grades drafts with a rubric and a teacher as judge.
-
-    Args:
-        threshold: Minimum score in [0, 1] for the verdict pass; None for 0.7.
-    """
+    """Create a critic that grades drafts with a rubric and a teacher as judge."""
     least = DEFAULT_THRESHOLD if threshold is None else threshold
     if isinstance(least, bool) or not isinstance(least, int | float) or not 0 <= least <= 1:
         raise ArgumentError(f"threshold must be a number in [0, 1]; got {threshold!r}")
@@ -271,11 +249,10 @@ def _parallel(
 
 
 def critique_of(report: EnsembleEvaluationReport, draft_id: str, threshold: float) -> dict[str, Json]:
-    """Convert a grading report to a critique.
+    """Convert a grading report to a critique, with the criteria's values in [0, 1] as scores.
 
-    The criteria's values in [0, 1] are the scores. A criterion that lowers the score is an issue: of high
-    severity if its whole weight is lost, of medium severity from one half, and of low severity below. Keys
-    that do not apply to a rubric are None.
+    A criterion that lowers the score is an issue: of high severity if its whole weight is lost, of medium
+    severity from one half, and of low severity below. Keys that do not apply to a rubric are None.
     """
     assert report.score is not None
     short = [(one, _lost(one)) for one in report.report]
@@ -319,49 +296,18 @@ def _failure(lost: JudgeVote | None, report: EnsembleEvaluationReport) -> Teache
     """Return the reason why a report does not yield a critique: a failed vote, or a missing score."""
     if lost is None:
         return TeacherFailure(code="PROVIDER_ERROR", message=report.error or "the report has no score")
-    told = lost.error or "a criterion could not be judged"
+    error = lost.error or "a criterion could not be judged"
     code: ErrorCode = "PROVIDER_ERROR"
     if lost.unreadable:
         code = "JSON_PARSE_ERROR"
-    elif _OUT_OF_TIME.match(told):
+    elif _OUT_OF_TIME.match(error):
         code = "TIMEOUT"
-    return TeacherFailure(code=code, message=told)
-
-
-class DraftCritic(Protocol):
-    """The interface of objects that critique drafts and return failures as part of the answer.
-
-    Attributes:
-        parallel: Maximum number of drafts to critique concurrently; None if not set.
-        models: The models that the critic calls, without their fallbacks.
-    """
-
-    @property
-    def parallel(self) -> int | None: ...
-
-    @property
-    def models(self) -> tuple[LLMConfig, ...]: ...
-
-    def describe(self) -> dict[str, Json]: ...
-
-    def prompt_length(self, draft: Draft) -> int | None: ...
-
-    def level(self, critique: Mapping[str, Json]) -> float | None: ...
-
-    async def critique(self, draft: Draft, begun: dict[str, Json]) -> Answered[dict[str, Json]]: ...
-
-    async def aclose(self) -> None: ...
+    return TeacherFailure(code=code, message=error)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaCritic:
-    """A critic that asks a teacher for a critique that follows a schema.
-
-    Attributes:
-        teacher: The teacher that writes the critiques.
-        schema: The schema of the critiques.
-        template: The template of the prompt.
-    """
+    """A critic that asks a teacher for a critique that follows a schema."""
 
     teacher: Teacher
     schema: CritiqueSchema
@@ -369,16 +315,13 @@ class SchemaCritic:
 
     @property
     def parallel(self) -> int | None:
-        """Return the teacher's maximum number of concurrent drafts; None if not set."""
         return self.teacher.parallel
 
     @property
     def models(self) -> tuple[LLMConfig, ...]:
-        """Return the models that the teacher calls."""
         return self.teacher.models
 
     def describe(self) -> dict[str, Json]:
-        """Return the settings that critiques depend on, as JSON-compatible data."""
         return {
             "teacher": self.teacher.describe(),
             "template_hash": digest_of(template_text(self.template)),
@@ -387,7 +330,6 @@ class SchemaCritic:
         }
 
     def prompt_length(self, draft: Draft) -> int | None:
-        """Return the length of the prompt for a draft in characters."""
         return len(critique_prompt(self.template, self.schema, draft).content)
 
     def level(self, critique: Mapping[str, Json]) -> float | None:
@@ -425,30 +367,7 @@ class SchemaCritic:
         return critique
 
     async def aclose(self) -> None:
-        """Release the resources of the teacher."""
         await self.teacher.aclose()
 
 
-def critic_of(
-    teacher: Any,
-    *,
-    config: Mapping[str, Json] | None,
-    schema: CritiqueSchema,
-    template: str | Path | None,
-    rubric: Rubric | str | Path | None,
-    threshold: float | None,
-) -> DraftCritic:
-    """Create the critic: a teacher with a schema and a template, or a rubric with the teacher as judge."""
-    if rubric is None:
-        if threshold is not None:
-            raise ArgumentError("threshold requires a rubric; pass rubric as well, or omit threshold")
-        return SchemaCritic(
-            teacher=teacher_of(teacher, config), schema=schema, template=critique_template(template)
-        )
-    if template is not None:
-        raise ArgumentError("template cannot be combined with a rubric, which has its own prompts; omit one")
-    if not isinstance(rubric, Rubric | str | Path):
-        raise ArgumentError(f"rubric must be a Rubric or the path of a rubric file; got {shortened(rubric)}")
-    if not isinstance(rubric, Rubric):
-        rubric = Rubric.from_file(rubric)
-    return rubric_critic(rubric, teacher, threshold=threshold, config=config)
+DraftCritic: TypeAlias = RubricCritic | SchemaCritic

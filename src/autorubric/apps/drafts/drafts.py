@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,25 +25,22 @@ MOST_FAULTS: Final = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """One draft.
+    """One draft. The page on formats shows the attributes.
 
     Attributes:
         id: Id of the draft as a string, by which records are found.
         prompt: The prompt that the draft answers; None if unknown.
         output: The content of the draft, as text or JSON data.
         contract: The result of an automatic check of the output; None if there was no check.
-        line: Line number in the file, starting at 1.
-        offset: Offset of the line in the file, in bytes.
-        written_id: Id of the draft as written in the file, a string or an integer.
     """
 
     id: str
     prompt: Json
     output: Json
     contract: Json = None
-    line: int = 0
-    offset: int = 0
-    written_id: str | int = ""
+    line: int = 0  # in the file, starting at 1
+    offset: int = 0  # of the line, in bytes
+    written_id: str | int = ""  # as written in the file
 
     def __post_init__(self) -> None:
         if self.written_id == "":
@@ -51,27 +48,20 @@ class Draft:
 
     @property
     def output_text(self) -> str:
-        """Return the output as text; data is converted to JSON."""
         return text_of(self.output)
 
     @property
     def digest(self) -> str:
-        """Return the SHA-256 digest of prompt, output and contract."""
+        """The SHA-256 digest of prompt, output and contract."""
         return digest_of([self.prompt, self.output, self.contract])
 
 
 class LineFault(NamedTuple):
-    """A line that does not contain a valid draft.
+    """A line that does not contain a valid draft."""
 
-    Attributes:
-        line: Line number, starting at 1.
-        fault: Description of the error.
-        id: Id of the draft; None if it has no valid id.
-    """
-
-    line: int
+    line: int  # starting at 1
     fault: str
-    id: str | None = None
+    id: str | None = None  # None if the draft has no valid id
 
 
 def read_drafts(path: Path) -> Iterator[Draft | LineFault]:
@@ -81,10 +71,8 @@ def read_drafts(path: Path) -> Iterator[Draft | LineFault]:
 
 
 class DraftLine(NamedTuple):
-    """A line of a file, with its number starting at 1, its offset in bytes, and its bytes."""
-
-    number: int
-    offset: int
+    number: int  # starting at 1
+    offset: int  # in bytes
     raw: bytes
 
 
@@ -97,16 +85,15 @@ def lines_of(path: Path) -> Iterator[DraftLine]:
                 yield DraftLine(number, offset, raw)
             offset += len(raw)
     except OSError as error:
-        raise FileError(
-            str(path), [Fault(path="", message=f"cannot be read: {error.strerror or error}")]
-        ) from None
+        message = f"cannot be read: {error.strerror or error}"
+        raise FileError(str(path), [Fault(path="", message=message)]) from None
 
 
 def input_digest(path: Path) -> str:
     """Return the SHA-256 digest of a JSON lines file as a hexadecimal string."""
     if next(lines_of(path), None) is None:
-        told = "the file is empty; it must contain one JSON object per line"
-        raise FileError(str(path), [Fault(path="", message=told)])
+        message = "the file is empty; it must contain one JSON object per line"
+        raise FileError(str(path), [Fault(path="", message=message)])
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -123,15 +110,15 @@ def draft_of(line: DraftLine) -> Draft | LineFault:
         return LineFault(line.number, error.faults[0].message)
     if not isinstance(given, dict):
         return LineFault(line.number, f"a draft must be a JSON object; got {shortened(given)}")
-    return _read(given, line)
+    return _draft_with(given, line)
 
 
-def _read(given: dict[str, Any], line: DraftLine) -> Draft | LineFault:
+def _draft_with(given: dict[str, Any], line: DraftLine) -> Draft | LineFault:
     written = given.get("id")
     key = key_of(written)
     if key is None or not key.strip():
-        told = "the draft has no id" if written is None else f"the id {shortened(written)} is invalid"
-        return LineFault(line.number, f'{told}; "id" must be a non-blank string or an integer')
+        message = "the draft has no id" if written is None else f"the id {shortened(written)} is invalid"
+        return LineFault(line.number, f'{message}; "id" must be a non-blank string or an integer')
     if given.get("output") is None:
         return LineFault(line.number, 'the draft has no output; "output" must be text or JSON data', key)
     return Draft(
@@ -198,16 +185,7 @@ class CritiqueTally:
     cost: float = 0.0
     unpriced: int = 0
 
-    @classmethod
-    def of(cls, records: Iterable[Mapping[str, Any]]) -> CritiqueTally:
-        """Create the tally of records."""
-        tally = cls()
-        for record in records:
-            tally.add(record)
-        return tally
-
     def add(self, record: Mapping[str, Any]) -> None:
-        """Add one record to the counts."""
         self.records += 1
         self._add_spent(record.get("teacher") or {})
         contract = record.get("critique_contract") or {}
@@ -359,12 +337,12 @@ def critique_record(draft: Draft, answered: Answered[dict[str, Json]]) -> dict[s
 
 
 def raw_text(text: str | None) -> str | None:
-    """Return a reply truncated to the 20,000 characters that are kept in a record."""
+    """Return a reply truncated to the characters that are kept in a record."""
     return None if text is None else text[:LONGEST_RAW]
 
 
 def now() -> str:
-    """Return the current UTC time in ISO 8601 format."""
+    """Return the current time in UTC, in ISO 8601 format."""
     return datetime.now(UTC).isoformat()
 
 

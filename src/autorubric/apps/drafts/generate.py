@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-import sqlite3
-import time
-import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import aclosing, nullcontext
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
-from autorubric.apps.drafts.critics import DraftCritic, critic_of
 from autorubric.apps.drafts.drafts import (
-    MOST_FAULTS,
     CritiqueTally,
     Draft,
     LineFault,
@@ -21,247 +14,149 @@ from autorubric.apps.drafts.drafts import (
     key_of,
     read_drafts,
 )
-from autorubric.apps.drafts.ledger import RecordLog, contract_error, locked, set_all_aside, write_json
-from autorubric.apps.drafts.manifest import (
-    Setup,
-    Unfinished,
-    check_apart,
-    counts_of,
-    manifest_of,
-    setup_changes,
-)
-from autorubric.apps.drafts.provenance import CritiqueSchema
-from autorubric.errors import ArgumentError
-from autorubric.llm.budget import spending_within
-from autorubric.llm.route import spending_limit
+from autorubric.apps.drafts.passes import DraftPass, PassOptions
+from autorubric.apps.drafts.records import RecordFile, contract_error, temporary_table
 from autorubric.rubric.rubric import Rubric
-from autorubric.support.concurrency import run_bounded, sync_twin
+from autorubric.support.concurrency import sync_twin
 from autorubric.support.objects import Json
-from autorubric.support.reading_errors import shortened
-
-CRITIQUES: Final = "critiques_v1.jsonl"
-MANIFEST: Final = "critiques_v1_manifest.json"
-STATS: Final = "critiques_v1_stats.json"
-UNFINISHED: Final = "critiques_v1_unfinished.json"
-OUTPUTS: Final[Mapping[str, str]] = {"critiques": CRITIQUES, "manifest": MANIFEST, "stats": STATS}
-
-_WINDOW: Final = 32
-"""Default number of drafts in progress, which is also the maximum number whose work is lost on a kill."""
+from autorubric.support.read import reading
 
 
-@dataclass(slots=True, kw_only=True)
-class CritiquePass:
-    """One pass over a file of drafts.
+class CritiquePass(DraftPass[Draft]):
+    """One pass over a file of drafts."""
 
-    Attributes:
-        drafts_path: Path of the drafts file.
-        limit: Maximum number of drafts to critique; None for all.
-        setup: The settings that the records depend on.
-        critic: The critic that writes the critiques.
-        out_dir: The output folder.
-        retry_errors: Whether to critique drafts again whose record is a failure.
-        unfinished: Tracks drafts in progress and stops the pass when the budget is used up.
-        left: Number of drafts that were left when the pass stopped.
-    """
+    stem = "critiques_v1"
+    names = ("critiques",)
+    digest_key = "draft_hash"
+    window = 32
 
-    drafts_path: Path
-    limit: int | None
-    setup: Setup
-    critic: DraftCritic
-    out_dir: Path
-    retry_errors: bool
-    unfinished: Unfinished
-    left: int = 0
-    drafts: int = 0
-    processed: int = 0
-    skipped: int = 0
-    faults: list[dict[str, Json]] = field(default_factory=list)
-    fault_count: int = 0
-    removed: int = 0
-    notices: list[str] = field(default_factory=list)
-    _resumes: bool = False
-    _seen: _Seen = field(default_factory=lambda: _Seen())
+    def __init__(
+        self, options: PassOptions, out_dir: str | Path, drafts_path: str | Path, *, dry_run: bool
+    ) -> None:
+        super().__init__(options, out_dir, {"drafts": drafts_path})
+        self.dry_run = dry_run
+        self.drafts = self.removed = 0
+        self._seen = _SeenIds()
 
-    async def run(self, resume: bool) -> dict[str, Json]:
-        """Critique all pending drafts, until done or stopped by the budget or errors; return statistics."""
-        started = time.perf_counter()
-        self._resumes = resume
-        with locked(self.out_dir):
-            ledger = self._open_ledger(resume)
-            try:
-                self._write_manifest(None)
-                limit = self.critic.parallel or _WINDOW
-                self.unfinished.errors.in_flight = limit
-                pending = self._pending(ledger)
-                made = run_bounded(self.unfinished.taken(pending), self._critique, limit=limit)
-                async with aclosing(made):
-                    async for record in made:
-                        if record is not None:
-                            ledger.append(record)
-                            self.processed += 1
-                self.unfinished.write()
-                # The rest of the file is only read now that no request is in flight.
-                self.left = self.unfinished.left + sum(1 for _ in pending)
-                ledger.sweep()
-                tally = CritiqueTally.of(self._current(ledger))
-            finally:
-                ledger.close()
-            return self._finish(ledger, tally, time.perf_counter() - started)
+    async def process(self) -> dict[str, Json]:
+        return self.plan() if self.dry_run else await super().process()
 
-    def rehearse(self, resume: bool) -> dict[str, Json]:
-        """Return the plan of a pass, with the number of pending drafts and the length of their prompts."""
-        done: dict[str, Json] = {"dry_run": True, "prompt_characters": 0}
-        path = self.out_dir / CRITIQUES
-        ledger = RecordLog(path)
-        self._resumes = resume
-        if resume and path.exists():
-            ledger.read()
-        for draft in self._pending(ledger):
-            self.processed += 1
+    def plan(self) -> dict[str, Json]:
+        """Return what the pass would do: the pending drafts and the length of their prompts."""
+        path = self.out_dir / self.outputs["critiques"]
+        records = self.files["critiques"] = RecordFile(path)
+        if self.options.resume and path.exists():
+            with reading(path):
+                records.read()
+        pending = 0
+        characters: int | None = 0
+        for draft in self.pending():
+            pending += 1
             length = self.critic.prompt_length(draft)
-            known = done["prompt_characters"]
-            done["prompt_characters"] = None if length is None or known is None else known + length
-        tally = CritiqueTally.of(self._current(ledger) if resume and path.exists() else ())
-        self._warn()
-        done |= {"pending": self.processed}
-        self.processed = 0
-        return {**self._statistics(tally), **done}
+            characters = None if length is None or characters is None else characters + length
+        figures = self.figures() if self.options.resume else CritiqueTally().to_dict()
+        self.add_notices()
+        self.warn()
+        planned = {"dry_run": True, "prompt_characters": characters, "pending": pending}
+        return {**self.counts(), **figures, **self.stop_entry(), **planned}
 
-    def _open_ledger(self, resume: bool) -> RecordLog:
-        path = self.out_dir / CRITIQUES
-        if resume:
-            self.notices += setup_changes(self.out_dir / MANIFEST, self.setup)
-            self.unfinished.read()
-        else:
-            self.notices += set_all_aside([path, self.out_dir / UNFINISHED])
-        ledger = RecordLog(path)
-        ledger.open()
-        self.notices += ledger.notices[:MOST_FAULTS]
-        return ledger
-
-    def _pending(self, ledger: RecordLog) -> Iterator[Draft]:
-        """Yield the drafts that need a critique, in order, and count the other drafts."""
-        for found in read_drafts(self.drafts_path):
-            is_beyond = self.limit is not None and self.drafts >= self.limit
-            if is_beyond and not self._resumes:
+    def pending(self) -> Iterator[Draft]:
+        limit, resume = self.options.limit, self.options.resume
+        for found in read_drafts(self.inputs["drafts"]):
+            is_beyond = limit is not None and self.drafts >= limit
+            if is_beyond and not resume:
                 return
             if isinstance(found, LineFault):
                 self._seen.is_whole = False
                 if not is_beyond:
-                    self._tell(found)
+                    self.add_fault(found)
                 continue
             first = self._seen.first_line(found.id, found.line)
             if is_beyond:
                 continue
             if first is not None:
-                self._tell(LineFault(found.line, f"duplicate id, already used on line {first}", found.id))
+                fault = f"duplicate id, already used on line {first}"
+                self.add_fault(LineFault(found.line, fault, found.id))
                 continue
             self.drafts += 1
-            known = ledger.known(found.id)
-            changed = known is not None and known.digest not in (None, found.digest)
-            if known is not None and not changed and not (known.failed and self.retry_errors):
+            if self._is_done(found):
                 self.skipped += 1
-                self.unfinished.forget(found.id, found.digest)
-                continue
-            yield found
+                self.checkpoint.forget(found.id, found.digest)
+            else:
+                yield found
 
-    def _current(self, ledger: RecordLog) -> Iterator[dict[str, Any]]:
-        """Yield the records of drafts that are in the file, and count the records of removed drafts."""
-        for record in ledger.records():
-            if self._resumes and self._seen.is_missing(key_of(record["id"]) or ""):
+    def _is_done(self, draft: Draft) -> bool:
+        entry = self.files["critiques"].find(draft.id)
+        if entry is None or entry.digest not in (None, draft.digest):
+            return False
+        return not (entry.failed and self.options.retry_errors)
+
+    async def work_on(self, item: Draft) -> tuple[str, dict[str, Json]] | None:
+        async def ask(begun: dict[str, Json]) -> tuple[str, dict[str, Json]]:
+            record = critique_record(item, await self.critic.critique(item, begun))
+            self.checkpoint.errors.add(contract_error(record))
+            return "critiques", record
+
+        return await self.checkpoint.work(item.id, item.digest, ask)
+
+    def sweep(self) -> None:
+        self.files["critiques"].sweep()
+
+    def counts(self) -> dict[str, Json]:
+        names = {"total": self.drafts, "processed": self.processed, "skipped": self.skipped}
+        return {**names, "removed": self.removed}
+
+    def figures(self) -> dict[str, Json]:
+        """Return statistics over the records of drafts that are in the file."""
+        tally = CritiqueTally()
+        for record in self.files["critiques"].records():
+            if self.options.resume and self._seen.is_missing(key_of(record["id"]) or ""):
                 self.removed += 1
             else:
-                yield record
+                tally.add(record)
         if self.removed:
             self.notices.append(
                 "records excluded from the statistics because their drafts are no longer in "
-                f"{self.drafts_path.name}: {self.removed} (kept in {CRITIQUES})"
+                f"{self.inputs['drafts'].name}: {self.removed} (kept in {self.outputs['critiques']})"
             )
+        self._tally = tally
+        return tally.to_dict()
 
-    async def _critique(self, draft: Draft) -> dict[str, Json] | None:
-        async def ask(begun: dict[str, Json]) -> dict[str, Json]:
-            record = critique_record(draft, await self.critic.critique(draft, begun))
-            self.unfinished.errors.add(contract_error(record))
-            return record
-
-        return await self.unfinished.work(draft.id, draft.digest, ask)
-
-    def _tell(self, fault: LineFault) -> None:
-        self.fault_count += 1
-        if len(self.faults) < MOST_FAULTS:
-            self.faults.append(fault._asdict())
-
-    def _finish(self, ledger: RecordLog, tally: CritiqueTally, seconds: float) -> dict[str, Json]:
-        if self.unfinished.limit is not None:
-            self.notices.append(self.unfinished.told(self.left, self.drafts))
-        self._warn()
-        stats = {**self._statistics(tally), "seconds": seconds}
-        self._write_manifest(tally)
-        write_json(self.out_dir / STATS, stats)
-        return stats
-
-    def _statistics(self, tally: CritiqueTally) -> dict[str, Json]:
+    def manifest_counts(self, figures: Mapping[str, Json] | None) -> dict[str, Json]:
         return {
-            "total": self.drafts,
+            "total_drafts": self.drafts,
             "processed": self.processed,
             "skipped": self.skipped,
-            "removed": self.removed,
-            **tally.to_dict(),
-            "stopped": self.unfinished.limit,
-            "left": self.left,
-            "faults": self.faults,
-            "fault_count": self.fault_count,
-            "notices": self.notices,
+            "critique_parse_ok": None if figures is None else self._tally.parsed,
+            "critique_schema_ok": None if figures is None else self._tally.valid,
         }
 
-    def _write_manifest(self, tally: CritiqueTally | None) -> None:
-        counts = counts_of(self.drafts, self.processed, self.skipped, tally)
-        stopped = self.unfinished.limit
-        told = {
-            "finished": tally is not None and stopped is None,
-            "stopped": stopped,
-            "left": self.left,
-            "faults": self.faults,
-            "notices": self.notices,
-        }
-        write_json(self.out_dir / MANIFEST, {**manifest_of(self.setup, counts, OUTPUTS), **told})
-
-    def _warn(self) -> None:
-        """Issue warnings about invalid lines and all notices."""
+    def add_notices(self) -> None:
+        super().add_notices()
         if self.fault_count:
             shown = "; ".join(f"line {one['line']}: {one['fault']}" for one in self.faults[:3])
             more = " …" if self.fault_count > 3 else ""
             count = f"{self.fault_count} line{'s' if self.fault_count != 1 else ''}"
-            self.notices.append(f"skipped {count} of {self.drafts_path.name}: {shown}{more}")
-        for notice in self.notices:
-            warnings.warn(notice, RuntimeWarning, stacklevel=2)
+            self.notices.append(f"skipped {count} of {self.inputs['drafts'].name}: {shown}{more}")
 
 
-class _Seen:
-    """Ids with the line of their first draft, stored on disk so that memory use does not grow.
-
-    Attributes:
-        is_whole: Whether every line was a valid draft. If not, a missing draft may be on an invalid line.
-    """
+class _SeenIds:
+    """Ids with the line of their first draft, stored on disk so that memory use does not grow."""
 
     def __init__(self) -> None:
-        self.is_whole = True
-        self._ids = sqlite3.connect("", isolation_level=None, check_same_thread=False)
-        self._ids.execute("PRAGMA journal_mode=OFF")
-        self._ids.execute("CREATE TABLE ids (id TEXT PRIMARY KEY, line INTEGER) WITHOUT ROWID")
+        self.is_whole = True  # if not every line is a valid draft, a missing draft may be on an invalid one
+        self._ids = temporary_table("id TEXT PRIMARY KEY, line INTEGER")
 
     def first_line(self, key: str, line: int) -> int | None:
         """Store an id; return the line on which it first occurred, or None if the id is new."""
-        added = self._ids.execute("INSERT OR IGNORE INTO ids VALUES (?, ?)", (key, line)).rowcount
-        if added:
+        if self._ids.execute("INSERT OR IGNORE INTO rows VALUES (?, ?)", (key, line)).rowcount:
             return None
-        found: int = self._ids.execute("SELECT line FROM ids WHERE id = ?", (key,)).fetchone()[0]
+        found: int = self._ids.execute("SELECT line FROM rows WHERE id = ?", (key,)).fetchone()[0]
         return found
 
     def is_missing(self, key: str) -> bool:
         """Return whether the file certainly has no draft with this id."""
-        found = self._ids.execute("SELECT 1 FROM ids WHERE id = ?", (key,)).fetchone()
-        return self.is_whole and found is None
+        return self.is_whole and not self._ids.execute("SELECT 1 FROM rows WHERE id = ?", (key,)).fetchone()
 
 
 async def generate_critiques_async(  # noqa: PLR0913 - the public contract
@@ -326,53 +221,21 @@ async def generate_critiques_async(  # noqa: PLR0913 - the public contract
         FileError: If a file cannot be read or has no drafts.
         RunLockedError: If another process is writing to the folder.
     """
-    check_going_on(limit, resume=resume, retry_errors=retry_errors)
-    if config is not None and not isinstance(config, Mapping):
-        raise ArgumentError(f"config must be a mapping; got {shortened(config)}")
-    if rubric is not None and schema is not None:
-        raise ArgumentError("schema cannot be combined with a rubric, which has its own schema; omit one")
-    checked = CritiqueSchema.of(schema)
-    critic = critic_of(
-        teacher, config=config, schema=checked, template=template, rubric=rubric, threshold=threshold
+    options = PassOptions(
+        teacher=teacher,
+        config=config,
+        schema=schema,
+        template=template,
+        rubric=rubric,
+        threshold=threshold,
+        limit=limit,
+        resume=resume,
+        retry_errors=retry_errors,
+        max_calls=max_calls,
+        max_cost=max_cost,
     )
-    inputs = {"drafts": Path(drafts_path)}
-    check_apart(inputs, Path(out_dir), [*OUTPUTS.values(), UNFINISHED])
-    try:
-        budget = spending_limit(critic.models, max_calls=max_calls, max_cost=max_cost)
-        setup = Setup.of(
-            inputs=inputs,
-            critic=critic,
-            schema=checked if rubric is None else None,
-            config=config,
-            options={"limit": limit},
-        )
-        work = CritiquePass(
-            drafts_path=Path(drafts_path),
-            limit=limit,
-            setup=setup,
-            critic=critic,
-            out_dir=Path(out_dir),
-            retry_errors=retry_errors,
-            unfinished=Unfinished(Path(out_dir) / UNFINISHED, setup.basis),
-        )
-        if dry_run:
-            return work.rehearse(resume)
-        with spending_within(budget) if budget.is_set else nullcontext():
-            return await work.run(resume)
-    finally:
-        await critic.aclose()
+    return await CritiquePass(options, out_dir, drafts_path, dry_run=dry_run).run()
 
 
 generate_critiques = sync_twin(generate_critiques_async)
 """Call `generate_critiques_async` from synchronous code, even inside a running event loop."""
-
-
-def check_going_on(limit: Any, *, resume: bool, retry_errors: bool) -> None:
-    """Check the options that limit or resume a pass."""
-    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
-        raise ArgumentError(f"limit must be a non-negative integer, or None for all; got {limit!r}")
-    if retry_errors and not resume:
-        raise ArgumentError(
-            "retry_errors=True requires resume=True, because a new pass critiques all drafts; pass "
-            "resume=True or omit retry_errors"
-        )

@@ -63,29 +63,25 @@ def load_critique_prompt_template(path: str | Path | None = None) -> str:
     return _shipped_text("critique_v1.txt") if path is None else read_text(path)
 
 
-def load_rewrite_prompt_template() -> str:
-    """Load the built-in template of rewrite prompts (v1)."""
-    return _shipped_text("rewrite_v1.txt")
-
-
 def critique_template(given: str | Path | None) -> PromptTemplate:
-    """Return the critique template for a caller's argument: its text, its path, or None for the built-in
-    one.
-    """
-    _demand_text(given, "template")
-    text = load_critique_prompt_template(given if isinstance(given, Path) else None)
-    template = PromptTemplate.parse(given if isinstance(given, str) else text, _CRITIQUE_VARIABLES)
-    return _check_template(template, _CRITIQUE_VARIABLES, "template")
+    """Return the critique template with this text or path; the built-in one for None."""
+    return _template(given, "critique_v1.txt", _CRITIQUE_VARIABLES, "template")
 
 
 def rewrite_template(given: str | Path | None) -> PromptTemplate:
-    """Return the rewrite template for a caller's argument; see `critique_template`."""
-    _demand_text(given, "rewrite")
-    text = read_text(given) if isinstance(given, Path) else given
-    if text is None:
-        text = load_rewrite_prompt_template()
-    template = PromptTemplate.parse(text, _REWRITE_VARIABLES)
-    return _check_template(template, _REWRITE_VARIABLES, "rewrite")
+    """Return the rewrite template with this text or path; the built-in one for None."""
+    return _template(given, "rewrite_v1.txt", _REWRITE_VARIABLES, "rewrite")
+
+
+def _template(given: object, shipped: str, known: tuple[str, ...], parameter: str) -> PromptTemplate:
+    if given is not None and not isinstance(given, str | Path):
+        raise ArgumentError(f"{parameter} must be a template text or a Path to it; got {shortened(given)}")
+    text = _shipped_text(shipped) if given is None else read_text(given) if isinstance(given, Path) else given
+    template = PromptTemplate.parse(text, known)
+    template.fill(dict.fromkeys(known, "text"))
+    if not {"output", "material"} & set(template.names):
+        raise ArgumentError(f"{parameter} must contain {{output}} or {{material}} to show the output")
+    return template
 
 
 def template_text(template: PromptTemplate) -> str:
@@ -152,8 +148,8 @@ def _issue(issue: Json) -> str:
     where = f" (at {issue['evidence_path']})" if issue.get("evidence_path") else ""
     # A custom schema may have other keys.
     kind = ", ".join(str(issue[name]) for name in ("type", "severity") if issue.get(name))
-    told = issue.get("message") or text_of({key: value for key, value in issue.items() if value})
-    return f"- {kind}: {told}{where}" if kind else f"- {told}{where}"
+    text = issue.get("message") or text_of({key: value for key, value in issue.items() if value})
+    return f"- {kind}: {text}{where}" if kind else f"- {text}{where}"
 
 
 def _form(draft: Draft) -> str:
@@ -169,18 +165,6 @@ def json_kind(output: Json) -> type | None:
     if isinstance(output, bool):
         return bool
     return float if isinstance(output, int | float) else None
-
-
-def _demand_text(given: object, parameter: str) -> None:
-    if given is not None and not isinstance(given, str | Path):
-        raise ArgumentError(f"{parameter} must be a template text or a Path to it; got {shortened(given)}")
-
-
-def _check_template(template: PromptTemplate, known: tuple[str, ...], parameter: str) -> PromptTemplate:
-    template.fill(dict.fromkeys(known, "text"))
-    if not {"output", "material"} & set(template.names):
-        raise ArgumentError(f"{parameter} must contain {{output}} or {{material}} to show the output")
-    return template
 
 
 def _shipped_text(name: str) -> str:

@@ -54,70 +54,40 @@ class SchemaFaultError(ReplyError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CritiqueSchema:
-    """A checked schema with its validator.
-
-    Attributes:
-        schema: The JSON schema.
-        path: Path of the schema file; None if the schema was passed as data.
-        validator: The validator for critiques.
-    """
+    """A checked JSON schema with its validator."""
 
     schema: Mapping[str, Json]
-    path: str | None
+    path: str | None  # of the schema file; None if the schema was passed as data
     validator: Any
 
     @classmethod
     def of(cls, given: Mapping[str, Json] | str | Path | None) -> CritiqueSchema:
         """Create the schema from data or a file; None selects the built-in schema."""
         shipped = load_critique_schema()
-        if given is None:
-            return cls._check_schema(shipped, _SHIPPED_PATH)
         if isinstance(given, str | Path):
-            return cls._check_schema(load_critique_schema(given), str(given))
-        schema = dict(_as_mapping(given, "schema"))
-        same = schema == shipped
-        return cls._check_schema(schema, _SHIPPED_PATH if same else None)
-
-    @classmethod
-    def _check_schema(cls, schema: Mapping[str, Json], path: str | None) -> CritiqueSchema:
-        kind: Any = validators.validator_for(schema, default=Draft202012Validator)
-        try:
-            kind.check_schema(schema)
-            # With an empty registry, external references are never fetched.
-            validator = kind(schema, registry=Registry())
-            # Otherwise an unresolvable nested reference would only be detected by some critiques.
-            resource = Resource.from_contents(schema, default_specification=DRAFT202012)
-            resolver = Registry().with_resource("", resource).resolver()
-            for reference in _references(schema):
-                resolver.lookup(reference)
-        except SchemaError as error:
-            where = path_text(tuple(error.absolute_path)) or "the top"
-            raise ArgumentError(f"invalid JSON schema: {where}: {error.message[:200]}") from None
-        except Unresolvable as error:
-            raise ArgumentError(
-                f"schema has an external reference {error.ref!r}; move the definition to $defs"
-            ) from None
-        return cls(schema=schema, path=path, validator=validator)
+            schema: Mapping[str, Json] = load_critique_schema(given)
+            path: str | None = str(given)
+        else:
+            schema = shipped if given is None else dict(_as_mapping(given, "schema"))
+            path = _SHIPPED_PATH if schema == shipped else None
+        return cls(schema=schema, path=path, validator=_validator_of(schema))
 
     @property
     def version(self) -> str | None:
-        """Return the `version` of the schema; None if it is not set."""
         version = self.schema.get("version")
         return version if isinstance(version, str) else None
 
     @property
     def digest(self) -> str:
-        """Return the SHA-256 digest of the schema as canonical JSON."""
         return digest_of(self.schema)
 
     @property
     def text(self) -> str:
-        """Return the schema as JSON text for a prompt."""
         return json.dumps(self._bare, ensure_ascii=False)
 
     @property
     def on_the_wire(self) -> ReplySchema:
-        """Return the schema in the form that is sent to the model's provider."""
+        """The schema in the form that is sent to the model's provider."""
         return ReplySchema(name="critique", schema=self._bare, strict=False)
 
     @property
@@ -126,18 +96,38 @@ class CritiqueSchema:
         return {key: value for key, value in self.schema.items() if key not in ("$schema", "$id", "version")}
 
     def check(self, critique: Json) -> None:
-        """Check that a critique follows the schema."""
+        """Raise `SchemaFaultError` if a critique does not follow the schema."""
         try:
             found = sorted(self.validator.iter_errors(critique), key=lambda fault: str(fault.absolute_path))
         except (Unresolvable, RecursionError, re.error) as error:
             raise SchemaFaultError(f"the schema cannot be applied: {error}") from None
         if found:
-            told = [
+            messages = [
                 f"{path_text(tuple(fault.absolute_path)) or 'the critique'}: {fault.message[:300]}"
                 for fault in found[:_MOST_FAULTS]
             ]
             more = f"; and {len(found) - _MOST_FAULTS} more" if len(found) > _MOST_FAULTS else ""
-            raise SchemaFaultError("it does not follow the schema: " + "; ".join(told) + more)
+            raise SchemaFaultError("it does not follow the schema: " + "; ".join(messages) + more)
+
+
+def _validator_of(schema: Mapping[str, Json]) -> Any:
+    kind: Any = validators.validator_for(schema, default=Draft202012Validator)
+    try:
+        kind.check_schema(schema)
+        # Otherwise an unresolvable nested reference would only be detected by some critiques.
+        resource = Resource.from_contents(schema, default_specification=DRAFT202012)
+        resolver = Registry().with_resource("", resource).resolver()
+        for reference in _references(schema):
+            resolver.lookup(reference)
+    except SchemaError as error:
+        where = path_text(tuple(error.absolute_path)) or "the top"
+        raise ArgumentError(f"invalid JSON schema: {where}: {error.message[:200]}") from None
+    except Unresolvable as error:
+        raise ArgumentError(
+            f"schema has an external reference {error.ref!r}; move the definition to $defs"
+        ) from None
+    # With an empty registry, external references are never fetched.
+    return kind(schema, registry=Registry())
 
 
 def digest_of(content: Json) -> str:
@@ -222,34 +212,20 @@ def _is_json(given: object) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provenance:
-    """The origin and the cost of a reply.
+    """The origin and the cost of a reply."""
 
-    Attributes:
-        provider: The provider that served the reply; None if unknown.
-        asked_model: The model that was requested.
-        selected_model: The model that answered, as named by its provider; None if no model answered.
-        attempted_models: The models that were called, in order.
-        request_id: The provider's id of the last request.
-        latency_s: Time from the first request to the last reply in seconds.
-        usage: Token counts of all attempts.
-        cost: Cost of all attempts in US dollars; None if unknown.
-        cached: Whether the reply came from the model response cache.
-        truncated: Whether the output was truncated to fit the model's context.
-    """
-
-    provider: str | None = None
+    provider: str | None = None  # that served the reply; None if unknown
     asked_model: str | None = None
-    selected_model: str | None = None
-    attempted_models: tuple[str, ...] = ()
-    request_id: str | None = None
-    latency_s: float = 0.0
-    usage: Mapping[str, Json] | None = None
-    cost: float | None = None
+    selected_model: str | None = None  # that answered, as named by its provider; None if no model answered
+    attempted_models: tuple[str, ...] = ()  # in order
+    request_id: str | None = None  # the provider's id of the last request
+    latency_s: float = 0.0  # from the first request to the last reply
+    usage: Mapping[str, Json] | None = None  # token counts of all attempts
+    cost: float | None = None  # of all attempts, in US dollars; None if unknown
     cached: bool = False
-    truncated: bool = False
+    truncated: bool = False  # whether the output was truncated to fit the model's context
 
     def to_dict(self) -> dict[str, Json]:
-        """Return the fields of a record that describe the provenance."""
         return {
             "provider": self.provider,
             "selected_model": self.selected_model,
@@ -266,12 +242,7 @@ class Provenance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TeacherFailure:
-    """The reason why there is no answer.
-
-    Attributes:
-        code: Kind of failure.
-        message: Description of the error.
-    """
+    """The reason why there is no answer."""
 
     code: ErrorCode
     message: str
@@ -279,19 +250,12 @@ class TeacherFailure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answered(Generic[T]):
-    """The result of asking a teacher.
+    """The result of asking a teacher."""
 
-    Attributes:
-        answer: The parsed answer; None if asking failed.
-        text: The last reply, unparsed; None if there was no reply.
-        provenance: The origin and the cost of the answer.
-        failure: The reason why there is no answer; None if there is an answer.
-    """
-
-    answer: T | None
-    text: str | None
+    answer: T | None  # None if asking failed
+    text: str | None  # the last reply, unparsed; None if there was no reply
     provenance: Provenance
-    failure: TeacherFailure | None = None
+    failure: TeacherFailure | None = None  # None if there is an answer
 
 
 def failed(error: Exception, asked: Provenance) -> Answered[Any]:
@@ -314,23 +278,24 @@ def failed(error: Exception, asked: Provenance) -> Answered[Any]:
 
 def failure_of(error: Exception) -> TeacherFailure:
     """Return the failure code and message for an error."""
+    code: ErrorCode = "PROVIDER_ERROR"
+    message = str(error)
     match error:
         case SchemaFaultError():
-            return TeacherFailure(code="SCHEMA_ERROR", message=str(error))
+            code = "SCHEMA_ERROR"
         case ReplyError():
-            return TeacherFailure(code="JSON_PARSE_ERROR", message=str(error))
+            code = "JSON_PARSE_ERROR"
         case ProviderTimeoutError():
-            return TeacherFailure(code="TIMEOUT", message=str(error))
+            code = "TIMEOUT"
         case TimeoutError():
-            return TeacherFailure(code="TIMEOUT", message=str(error) or "the request timed out")
+            code, message = "TIMEOUT", message or "the request timed out"
         case ProviderError():
-            return TeacherFailure(code="PROVIDER_ERROR", message=f"{type(error).__name__}: {error}")
+            message = f"{type(error).__name__}: {error}"
         case JudgeError():
-            return TeacherFailure(code="PROVIDER_ERROR", message=str(error))
+            pass
         case _:
-            return TeacherFailure(
-                code="PROVIDER_ERROR", message=f"the teacher raised {type(error).__name__}: {error}"
-            )
+            message = f"the teacher raised {type(error).__name__}: {error}"
+    return TeacherFailure(code=code, message=message)
 
 
 def usage_dict(usage: TokenUsage | None) -> dict[str, Json] | None:

@@ -2,187 +2,311 @@
 
 from __future__ import annotations
 
-import time
-import warnings
+import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import aclosing, nullcontext
-from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
-from typing import Any, Final, get_args
+from typing import Any, Final, Literal, NamedTuple, get_args
 
-from autorubric.apps.drafts.critics import critic_of
-from autorubric.apps.drafts.drafts import key_of, now, percent
-from autorubric.apps.drafts.generate import check_going_on
-from autorubric.apps.drafts.ledger import RecordLog, locked, set_all_aside, write_json
-from autorubric.apps.drafts.manifest import Setup, Unfinished, check_apart, manifest_of, setup_changes
+from autorubric.apps.drafts.drafts import (
+    Draft,
+    LineFault,
+    draft_of,
+    graded_score,
+    issues_of,
+    key_of,
+    line_at,
+    lines_of,
+    now,
+    percent,
+    read_drafts,
+    risk_of,
+    scores_of,
+    verdict_of,
+)
+from autorubric.apps.drafts.passes import DraftPass, PassOptions
 from autorubric.apps.drafts.prompts import rewrite_template, template_text
-from autorubric.apps.drafts.provenance import CritiqueSchema, digest_of
-from autorubric.apps.drafts.refinement_jobs import RANKS, Job, Jobs, Risk, RiskRange
-from autorubric.apps.drafts.refinement_round import Outcome, Refiner
+from autorubric.apps.drafts.provenance import digest_of
+from autorubric.apps.drafts.records import contract_error, temporary_table
+from autorubric.apps.drafts.refinement_round import Outcome, Refiner, Validate
 from autorubric.apps.drafts.teacher import teacher_of
 from autorubric.errors import ArgumentError
-from autorubric.llm.budget import spending_within
-from autorubric.llm.route import spending_limit
+from autorubric.llm.config import LLMConfig
 from autorubric.rubric.rubric import Rubric
-from autorubric.support.concurrency import run_bounded, sync_twin
-from autorubric.support.objects import Json
+from autorubric.support.concurrency import sync_twin
+from autorubric.support.objects import Json, is_whole
 from autorubric.support.reading_errors import shortened
 
-OUTCOMES: Final[tuple[Outcome, ...]] = get_args(Outcome)
-MANIFEST: Final = "refined_v1_manifest.json"
-STATS: Final = "refined_v1_stats.json"
-UNFINISHED: Final = "refined_v1_unfinished.json"
-OUTPUTS: Final[Mapping[str, str]] = {
-    **{str(name): f"{name}_v1.jsonl" for name in OUTCOMES},
-    "manifest": MANIFEST,
-    "stats": STATS,
-}
+Risk = Literal["low", "medium", "high"]
 
-_WINDOW: Final = 16
-"""Default number of drafts in progress, which is also the maximum number whose work is lost on a kill."""
+RANKS: Final[Mapping[str, int]] = {"low": 1, "medium": 2, "high": 3}
+"""Ranks of severities and risk levels, in ascending order."""
 
 
-@dataclass(slots=True, kw_only=True)
-class RefinementPass:
-    """One refinement pass.
+class Job(NamedTuple):
+    """A draft to refine."""
 
-    Attributes:
-        setup: The settings that the outcomes depend on.
-        jobs: The drafts to refine.
-        refiner: The refiner for single drafts.
-        out_dir: The output folder.
-        limit: Maximum number of drafts to refine; None for all.
-        retry_errors: Whether to retry drafts that failed.
-        unfinished: Tracks drafts in progress and stops the pass when the budget is used up.
-        left: Number of drafts that were left when the pass stopped.
+    id: str
+    critique: Mapping[str, Json]
+    draft: Draft | None  # None if the drafts file has no draft with this id
+    changed: bool  # whether the draft has changed since it was critiqued
+    written_id: str | int  # id as written in the critiques file
+
+    @property
+    def digest(self) -> str:
+        """Return the SHA-256 digest of the draft, its critique, and whether the draft has changed."""
+        return digest_of([None if self.draft is None else self.draft.digest, self.critique, self.changed])
+
+
+class RiskRange(NamedTuple):
+    """A range of risk levels. A critique without a risk level is only included if no bound is set."""
+
+    least: Risk | None = None
+    most: Risk | None = None
+
+    def includes(self, critique: Mapping[str, Any]) -> bool:
+        """Return whether the risk level of a critique is in the range."""
+        if self.least is None and self.most is None:
+            return True
+        rank = RANKS.get(risk_of(critique) or "")
+        return rank is not None and RANKS[self.least or "low"] <= rank <= RANKS[self.most or "high"]
+
+
+class Jobs:
+    """The drafts of a critiques file whose verdict is revise, except drafts removed from the drafts file.
+
+    If the drafts file has no matching draft or has invalid lines, no draft counts as removed.
+
+    Drafts are sorted by the worst severity among their issues, then by their lowest score or the score of the
+    rubric that was used, then by their order in the file.
     """
 
-    setup: Setup
-    jobs: Jobs
-    refiner: Refiner
-    out_dir: Path
-    limit: int | None
-    retry_errors: bool
-    unfinished: Unfinished
-    left: int = 0
-    ledgers: dict[Outcome, RecordLog] = field(default_factory=dict)
-    processed: int = 0
-    skipped: int = 0
-    notices: list[str] = field(default_factory=list)
+    def __init__(
+        self,
+        critiques_path: Path,
+        drafts_path: Path,
+        risk: RiskRange,
+        add_fault: Callable[[LineFault], None] = lambda fault: None,
+    ) -> None:
+        self._critiques_path, self._drafts_path = critiques_path, drafts_path
+        # `critique` and `draft` are the offsets of their lines.
+        self._index = temporary_table(
+            "id TEXT PRIMARY KEY, revise INTEGER, taken INTEGER, severity INTEGER, lowest REAL, "
+            "critique INTEGER, draft INTEGER, failure TEXT"
+        )
+        self._read_critiques(risk, add_fault)
+        self.removed = self._find_drafts()  # critiques whose draft was removed, and that are not counted
+        self.critiques = self._count("1")
+        self.failed = self._count("failure IS NOT NULL")  # critiques without a verdict
+        self.total = self._count("revise")
+        self.filtered = self._count("revise AND NOT taken")  # whose risk level is not in the range
+        first = self._index.execute(
+            "SELECT failure FROM rows WHERE failure IS NOT NULL ORDER BY critique"
+        ).fetchone()
+        self.first_failure: str | None = None if first is None else first[0]
 
-    async def run(self, resume: bool) -> dict[str, Json]:
-        """Refine all pending drafts, until done or stopped by the budget or errors; return statistics."""
-        started = time.perf_counter()
-        with locked(self.out_dir):
-            self._open(resume)
+    def __iter__(self) -> Iterator[Job]:
+        query = "SELECT id FROM rows WHERE taken ORDER BY severity DESC, lowest ASC, critique ASC"
+        for (key,) in self._index.execute(query):
+            job = self.find(key)
+            assert job is not None
+            yield job
+
+    def judged(self) -> Iterator[str]:
+        """Yield the ids of all critiques that have a verdict."""
+        return (key for (key,) in self._index.execute("SELECT id FROM rows WHERE failure IS NULL"))
+
+    def __contains__(self, key: str) -> bool:
+        """Return whether there is a critique with this id."""
+        return self._index.execute("SELECT 1 FROM rows WHERE id = ?", (key,)).fetchone() is not None
+
+    def find(self, key: str) -> Job | None:
+        """Return the refinement job of an id; None if the verdict is not revise."""
+        row = self._index.execute(
+            "SELECT critique, draft FROM rows WHERE id = ? AND revise", (key,)
+        ).fetchone()
+        if row is None:
+            return None
+        critique_at, draft_at = row
+        record = json.loads(line_at(self._critiques_path, critique_at).raw)
+        found = None if draft_at is None else draft_of(line_at(self._drafts_path, draft_at))
+        draft = found if isinstance(found, Draft) else None
+        is_changed = draft is not None and record.get("draft_hash") not in (None, draft.digest)
+        return Job(key, record["critique"], draft, is_changed, record["id"])
+
+    def _read_critiques(self, risk: RiskRange, add_fault: Callable[[LineFault], None]) -> None:
+        for line in lines_of(self._critiques_path):
             try:
-                self._write_manifest(None)
-                limits = (self.refiner.teacher.parallel, self.refiner.critic.parallel)
-                limit = min((one for one in limits if one), default=_WINDOW)
-                self.unfinished.errors.in_flight = limit
-                pending = self._pending()
-                made = run_bounded(self.unfinished.taken(pending), self._refine, limit=limit)
-                async with aclosing(made):
-                    async for done in made:
-                        if done is not None:
-                            outcome, record = done
-                            self.ledgers[outcome].append(record)
-                            self.processed += 1
-                self.unfinished.write()
-                self.left = self.unfinished.left + sum(1 for _ in pending)
-                decided = [ledger for name, ledger in self.ledgers.items() if name != "errors"]
-                self.ledgers["errors"].sweep(decided)
-                figures = _figures(self.ledgers, self.jobs)
-            finally:
-                for ledger in self.ledgers.values():
-                    ledger.close()
-            stats = self._finish(figures, time.perf_counter() - started)
-        for notice in self.notices:
-            warnings.warn(notice, RuntimeWarning, stacklevel=2)
-        return stats
+                record = json.loads(line.raw)
+                key = key_of(record["id"])
+                if key is None:
+                    raise TypeError(record["id"])
+            except (ValueError, KeyError, TypeError, RecursionError):
+                add_fault(LineFault(line.number, "not a critique record"))
+                continue
+            row: tuple[object, ...]
+            if (verdict := verdict_of(record)) is None:
+                row = (key, False, False, 0, 0.0, line.offset, None, _failure(record))
+            else:
+                critique, revise = record["critique"], verdict == "revise"
+                taken = revise and risk.includes(critique)
+                row = (key, revise, taken, _severity(critique), _lowest(critique), line.offset, None, None)
+            self._index.execute("INSERT OR REPLACE INTO rows VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
 
-    def _open(self, resume: bool) -> None:
-        if resume:
-            self.notices += setup_changes(self.out_dir / MANIFEST, self.setup)
-            self.unfinished.read()
-        else:
-            names = [*(OUTPUTS[outcome] for outcome in OUTCOMES), UNFINISHED]
-            self.notices += set_all_aside(self.out_dir / name for name in names)
-        for outcome in OUTCOMES:
-            ledger = RecordLog(self.out_dir / OUTPUTS[outcome], digest_key="job_hash")
-            self.ledgers[outcome] = ledger
-            ledger.open()
-            self.notices += ledger.notices
-        if resume:
-            self._sweep_stale()
+    def _find_drafts(self) -> int:
+        """Find the draft of each critique; drop critiques of removed drafts, and return their number."""
+        is_complete = True
+        for found in read_drafts(self._drafts_path):
+            if isinstance(found, LineFault):
+                is_complete = False
+            else:
+                # The first draft with an id is used, as in the critique pass.
+                place = (found.offset, found.id)
+                self._index.execute("UPDATE rows SET draft = ? WHERE id = ? AND draft IS NULL", place)
+        if not is_complete or not self._count("draft IS NOT NULL"):
+            return 0
+        return self._index.execute("DELETE FROM rows WHERE draft IS NULL").rowcount
 
-    def _sweep_stale(self) -> None:
-        """Remove the outcomes of drafts or critiques that have changed, before any request.
+    def _count(self, condition: str) -> int:
+        count: int = self._index.execute(f"SELECT COUNT(*) FROM rows WHERE {condition}").fetchone()[0]
+        return count
 
-        A draft therefore never has two outcomes, even if the pass is interrupted.
+
+def _severity(critique: Mapping[str, Any]) -> int:
+    return max((RANKS.get(str(issue.get("severity")), 0) for issue in issues_of(critique)), default=0)
+
+
+def _lowest(critique: Mapping[str, Any]) -> float:
+    # A higher value is not always better in a rubric: for a penalty, it is worse.
+    graded = graded_score(critique)
+    if graded is not None:
+        return graded
+    # The urgency of a critique without scores is unknown, so it comes last.
+    return min(scores_of(critique).values(), default=float("inf"))
+
+
+def _failure(record: Mapping[str, Any]) -> str:
+    """Return the reason why a record has no verdict."""
+    error = contract_error(record)
+    if isinstance(error, Mapping):
+        return f"{error.get('code')}: {error.get('message')}"
+    return "the record has no critique with a verdict"
+
+
+class RefinementPass(DraftPass[Job]):
+    """One pass over critiques whose verdict is revise."""
+
+    stem = "refined_v1"
+    names = get_args(Outcome)
+    digest_key = "job_hash"
+    window = 16
+
+    def __init__(
+        self,
+        options: PassOptions,
+        out_dir: str | Path,
+        inputs: Mapping[str, str | Path],
+        *,
+        max_rounds: int,
+        rewrite: str | Path | None,
+        risk: RiskRange,
+        validate: Validate | None,
+    ) -> None:
+        if not is_whole(max_rounds) or max_rounds < 1:
+            raise ArgumentError(f"max_rounds must be a positive integer; got {max_rounds!r}")
+        if validate is not None and not callable(validate):
+            raise ArgumentError(f"validate must be a function of the output; got {shortened(validate)}")
+        for name, level in (("min_risk", risk.least), ("max_risk", risk.most)):
+            if level is not None and level not in RANKS:
+                raise ArgumentError(f"{name} must be low, medium or high; got {level!r}")
+        super().__init__(options, out_dir, inputs)
+        self.risk = risk
+        self.refiner = Refiner(
+            teacher=teacher_of(options.teacher, options.config),
+            critic=self.critic,
+            template=rewrite_template(rewrite),
+            max_rounds=max_rounds,
+            validate=validate,
+        )
+
+    @property
+    def models(self) -> tuple[LLMConfig, ...]:
+        return (*self.refiner.teacher.models, *self.critic.models)
+
+    @property
+    def parallel(self) -> int | None:
+        limits = (self.refiner.teacher.parallel, self.critic.parallel)
+        return min((one for one in limits if one), default=None)
+
+    @property
+    def settings(self) -> dict[str, Json]:
+        return {
+            "limit": self.options.limit,
+            "max_rounds": self.refiner.max_rounds,
+            "min_risk": self.risk.least,
+            "max_risk": self.risk.most,
+            "rewrite_hash": digest_of(template_text(self.refiner.template)),
+        }
+
+    def prepare(self) -> None:
+        super().prepare()
+        self.jobs = Jobs(self.inputs["critiques"], self.inputs["drafts"], self.risk, self.add_fault)
+
+    def open_files(self) -> None:
+        """Open the files of outcomes, and remove the outcomes of drafts or critiques that have changed.
+
+        They are removed before any request, so that a draft never has two outcomes, even if the pass is
+        interrupted.
         """
+        super().open_files()
+        if not self.options.resume:
+            return
         stale = 0
         for key in self.jobs.judged():
-            for ledger in self.ledgers.values():
-                known = ledger.known(key)
-                if known is None or known.digest is None:
+            for file in self.files.values():
+                entry = file.find(key)
+                if entry is None or entry.digest is None:
                     continue
-                job = self.jobs.of(key)
-                if job is None or job.digest != known.digest:
-                    ledger.forget(key)
+                job = self.jobs.find(key)
+                if job is None or job.digest != entry.digest:
+                    file.forget(key)
                     stale += 1
-        for ledger in self.ledgers.values():
-            ledger.sweep()
+        for file in self.files.values():
+            file.sweep()
         if stale:
             self.notices.append(f"outcomes removed because the draft or its critique has changed: {stale}")
 
-    def _pending(self) -> Iterator[Job]:
-        for taken, job in enumerate(self.jobs):
-            if self.limit is not None and taken >= self.limit:
-                return
-            again = {"errors"} if self.retry_errors else set()
-            if any(ledger.known(job.id) for name, ledger in self.ledgers.items() if name not in again):
+    def pending(self) -> Iterator[Job]:
+        kept = [
+            file for name, file in self.files.items() if name != "errors" or not self.options.retry_errors
+        ]
+        for job in islice(self.jobs, self.options.limit):
+            if any(file.find(job.id) for file in kept):
                 self.skipped += 1
-                self.unfinished.forget(job.id, job.digest)
+                self.checkpoint.forget(job.id, job.digest)
             else:
                 yield job
 
-    async def _refine(self, job: Job) -> tuple[Outcome, dict[str, Json]] | None:
-        draft = job.draft
+    async def work_on(self, item: Job) -> tuple[str, dict[str, Json]] | None:
+        draft = item.draft
         if draft is None:
-            return "errors", _unusable(job, "DRAFT_NOT_FOUND", "the drafts file has no draft with this id")
-        if job.changed:
-            told = "the draft has changed since it was critiqued; critique it again"
-            return "errors", _unusable(job, "DRAFT_CHANGED", told)
+            return _unusable(item, "DRAFT_NOT_FOUND", "the drafts file has no draft with this id")
+        if item.changed:
+            message = "the draft has changed since it was critiqued; critique it again"
+            return _unusable(item, "DRAFT_CHANGED", message)
 
-        async def ask(begun: dict[str, Json]) -> tuple[Outcome, dict[str, Json]]:
-            outcome, record = await self.refiner.refine(draft, job.critique, begun)
-            self.unfinished.errors.add(record["error"])
-            return outcome, {**record, "job_hash": job.digest}
+        async def ask(begun: dict[str, Json]) -> tuple[str, dict[str, Json]]:
+            outcome, record = await self.refiner.refine(draft, item.critique, begun)
+            self.checkpoint.errors.add(record["error"])
+            return outcome, {**record, "job_hash": item.digest}
 
-        return await self.unfinished.work(job.id, job.digest, ask)
+        return await self.checkpoint.work(item.id, item.digest, ask)
 
-    def _finish(self, figures: Mapping[str, Json], seconds: float) -> dict[str, Json]:
-        if self.unfinished.limit is not None:
-            self.notices.append(self.unfinished.told(self.left, self.left + self.processed + self.skipped))
-        if self.jobs.fault_count:
-            lines = ", ".join(str(fault.line) for fault in self.jobs.faults[:5])
-            self.notices.append(
-                f"invalid lines in the critiques file: {lines} ({self.jobs.fault_count} in total)"
-            )
-        if self.jobs.removed:
-            self.notices.append(
-                "critiques excluded, with their outcomes, because their drafts are no longer in the drafts "
-                f"file: {self.jobs.removed}"
-            )
-        stats: dict[str, Json] = {**self._counts(), **figures, **self._stop_entry()}
-        stats |= {"inputs": dict(self.setup.inputs), "generated_at": now(), "seconds": seconds}
-        self._write_manifest(figures)
-        write_json(self.out_dir / STATS, stats)
-        return stats
+    def sweep(self) -> None:
+        self.files["errors"].sweep([file for name, file in self.files.items() if name != "errors"])
 
-    def _counts(self) -> dict[str, Json]:
+    def counts(self) -> dict[str, Json]:
         return {
             "total": self.jobs.total,
             "filtered": self.jobs.filtered,
@@ -194,30 +318,68 @@ class RefinementPass:
             "first_critique_error": self.jobs.first_failure,
         }
 
-    def _stop_entry(self) -> dict[str, Json]:
+    def figures(self) -> dict[str, Json]:
+        """Return statistics over the records of all files; the success rate is a percentage.
+
+        Outcomes of drafts that were removed from the drafts file are not counted.
+        """
+        counts: Counter[str] = Counter(dict.fromkeys(self.names, 0))
+        reasons: Counter[str] = Counter()
+        rounds: Counter[int] = Counter()
+        gain, gained = 0.0, 0
+        first_error: str | None = None
+        for outcome, file in self.files.items():
+            for record in file.records():
+                if (key_of(record["id"]) or "") not in self.jobs:
+                    continue
+                if (error := record.get("error")) and first_error is None:
+                    first_error = f"{error.get('code')}: {error.get('message')}"
+                counts[outcome] += 1
+                reasons[str(record.get("reason"))] += 1
+                rounds[int(record.get("rounds") or 0)] += 1
+                scores = [one for one in record.get("mean_scores") or [] if isinstance(one, int | float)]
+                if outcome == "refined" and len(scores) > 1:
+                    gain += scores[-1] - scores[0]
+                    gained += 1
         return {
-            "stopped": self.unfinished.limit,
-            "left": self.left,
-            "faults": [fault._asdict() for fault in self.jobs.faults],
-            "fault_count": self.jobs.fault_count,
-            "notices": self.notices,
+            **counts,
+            "success_rate": percent(counts["refined"], counts.total()),
+            "reason_counts": dict(reasons),
+            "rounds_distribution": {str(number): rounds[number] for number in sorted(rounds)},
+            "mean_gain": gain / gained if gained else None,
+            "first_error": first_error,
         }
 
-    def _write_manifest(self, figures: Mapping[str, Json] | None) -> None:
-        """Write the manifest; the counts of the outcome files are None while the pass is running."""
-        counts = self._counts()
-        counts |= {name: None if figures is None else figures[name] for name in OUTCOMES}
-        told = {"finished": figures is not None and self.unfinished.limit is None, **self._stop_entry()}
-        write_json(self.out_dir / MANIFEST, {**manifest_of(self.setup, counts, OUTPUTS), **told})
+    def manifest_counts(self, figures: Mapping[str, Json] | None) -> dict[str, Json]:
+        return {**self.counts(), **{name: figures and figures[name] for name in self.names}}
+
+    def add_notices(self) -> None:
+        super().add_notices()
+        if self.fault_count:
+            lines = ", ".join(str(fault["line"]) for fault in self.faults[:5])
+            self.notices.append(f"invalid lines in the critiques file: {lines} ({self.fault_count} in total)")
+        if self.jobs.removed:
+            self.notices.append(
+                "critiques excluded, with their outcomes, because their drafts are no longer in the drafts "
+                f"file: {self.jobs.removed}"
+            )
+
+    def origin(self) -> dict[str, Json]:
+        return {"inputs": self.manifest["inputs"], "generated_at": now()}
+
+    async def aclose(self) -> None:
+        await self.refiner.teacher.aclose()
+        await super().aclose()
 
 
-def _unusable(job: Job, code: str, message: str) -> dict[str, Json]:
-    return {
+def _unusable(job: Job, code: str, message: str) -> tuple[str, dict[str, Json]]:
+    draft = job.draft
+    return "errors", {
         "id": job.written_id,
         "draft_id": job.written_id,
-        "prompt": None if job.draft is None else job.draft.prompt,
-        "output": None if job.draft is None else job.draft.output,
-        "contract": None if job.draft is None else job.draft.contract,
+        "prompt": None if draft is None else draft.prompt,
+        "output": None if draft is None else draft.output,
+        "contract": None if draft is None else draft.contract,
         "reason": "error",
         "rounds": 0,
         "output_round": 0,
@@ -226,41 +388,8 @@ def _unusable(job: Job, code: str, message: str) -> dict[str, Json]:
         "history": [],
         "error": {"stage": "load", "code": code, "message": message, "raw_text": None, "teacher": None},
         "created_at": now(),
-        "draft_hash": None if job.draft is None else job.draft.digest,
+        "draft_hash": None if draft is None else draft.digest,
         "job_hash": job.digest,
-    }
-
-
-def _figures(ledgers: Mapping[Outcome, RecordLog], jobs: Jobs) -> dict[str, Json]:
-    """Return statistics over the records of all outcome files; the success rate is a percentage.
-
-    Outcomes of drafts that were removed from the drafts file are not counted.
-    """
-    counts: Counter[str] = Counter(dict.fromkeys(OUTCOMES, 0))
-    reasons: Counter[str] = Counter()
-    rounds: Counter[int] = Counter()
-    gains: list[float] = [0.0, 0.0]
-    first_error: str | None = None
-    for outcome, ledger in ledgers.items():
-        for record in ledger.records():
-            if not jobs.holds(key_of(record["id"]) or ""):
-                continue
-            if (error := record.get("error")) and first_error is None:
-                first_error = f"{error.get('code')}: {error.get('message')}"
-            counts[outcome] += 1
-            reasons[str(record.get("reason"))] += 1
-            rounds[int(record.get("rounds") or 0)] += 1
-            levels = [level for level in record.get("mean_scores") or [] if isinstance(level, int | float)]
-            if outcome == "refined" and len(levels) > 1:
-                gains[0] += levels[-1] - levels[0]
-                gains[1] += 1
-    return {
-        **counts,
-        "success_rate": percent(counts["refined"], counts.total()),
-        "reason_counts": dict(reasons),
-        "rounds_distribution": {str(number): rounds[number] for number in sorted(rounds)},
-        "mean_gain": gains[0] / gains[1] if gains[1] else None,
-        "first_error": first_error,
     }
 
 
@@ -328,57 +457,29 @@ async def refine_async(  # noqa: PLR0913 - the public contract
         FileError: If a file cannot be read or is empty.
         RunLockedError: If another process is writing to the folder.
     """
-    if isinstance(max_rounds, bool) or not isinstance(max_rounds, int) or max_rounds < 1:
-        raise ArgumentError(f"max_rounds must be a positive integer; got {max_rounds!r}")
-    check_going_on(limit, resume=resume, retry_errors=retry_errors)
-    if validate is not None and not callable(validate):
-        raise ArgumentError(f"validate must be a function of the output; got {shortened(validate)}")
-    for name, level in (("min_risk", min_risk), ("max_risk", max_risk)):
-        if level is not None and level not in RANKS:
-            raise ArgumentError(f"{name} must be low, medium or high; got {level!r}")
-    writer = teacher_of(teacher, config)
-    checked = CritiqueSchema.of(schema)
-    critic = critic_of(
-        teacher, config=config, schema=checked, template=template, rubric=rubric, threshold=threshold
+    options = PassOptions(
+        teacher=teacher,
+        config=config,
+        schema=schema,
+        template=template,
+        rubric=rubric,
+        threshold=threshold,
+        limit=limit,
+        resume=resume,
+        retry_errors=retry_errors,
+        max_calls=max_calls,
+        max_cost=max_cost,
     )
-    rewriting = rewrite_template(rewrite)
-    refiner = Refiner(
-        teacher=writer, critic=critic, template=rewriting, max_rounds=max_rounds, validate=validate
+    work = RefinementPass(
+        options,
+        out_dir,
+        {"critiques": critiques_path, "drafts": drafts_path},
+        max_rounds=max_rounds,
+        rewrite=rewrite,
+        risk=RiskRange(min_risk, max_risk),
+        validate=validate,
     )
-    risk = RiskRange(least=min_risk, most=max_risk)
-    inputs = {"critiques": Path(critiques_path), "drafts": Path(drafts_path)}
-    check_apart(inputs, Path(out_dir), [*OUTPUTS.values(), UNFINISHED])
-    try:
-        models = (*writer.models, *critic.models)
-        budget = spending_limit(models, max_calls=max_calls, max_cost=max_cost)
-        setup = Setup.of(
-            inputs=inputs,
-            critic=critic,
-            schema=checked if rubric is None else None,
-            config=config,
-            options={
-                "limit": limit,
-                "max_rounds": max_rounds,
-                "min_risk": min_risk,
-                "max_risk": max_risk,
-                "rewrite_hash": digest_of(template_text(rewriting)),
-            },
-        )
-        jobs = Jobs(Path(critiques_path), Path(drafts_path), risk)
-        work = RefinementPass(
-            setup=setup,
-            jobs=jobs,
-            refiner=refiner,
-            out_dir=Path(out_dir),
-            limit=limit,
-            retry_errors=retry_errors,
-            unfinished=Unfinished(Path(out_dir) / UNFINISHED, setup.basis),
-        )
-        with spending_within(budget) if budget.is_set else nullcontext():
-            return await work.run(resume)
-    finally:
-        await writer.aclose()
-        await critic.aclose()
+    return await work.run()
 
 
 refine = sync_twin(refine_async)

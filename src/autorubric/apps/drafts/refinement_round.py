@@ -24,27 +24,27 @@ Validate = Callable[[Json], Json]
 _LONGEST_FAULT = 1000
 
 
-class Rewritten(NamedTuple):
+class RewriteReply(NamedTuple):
     """A rewritten output and the result of an automatic check; None if there was no check."""
 
     output: Json
     contract: Json
 
 
-def read_rewritten(text: str, before: Json, validate: Validate | None) -> Rewritten:
+def read_rewritten(text: str, before: Json, validate: Validate | None) -> RewriteReply:
     """Parse and check the rewritten output in a reply."""
-    output = _read(text, before)
+    output = _read_output(text, before)
     if validate is None:
         _check_keys(output, before)
-        return Rewritten(output, None)
+        return RewriteReply(output, None)
     try:
         contract = validate(output)
     except BudgetError:
         raise
     # The function is user code: any other exception means that the output is not acceptable.
     except Exception as error:
-        told = f"{type(error).__name__}: {error}"[:_LONGEST_FAULT]
-        raise SchemaFaultError(f"the rewritten output failed its check: {told}", reply=text) from error
+        message = f"{type(error).__name__}: {error}"[:_LONGEST_FAULT]
+        raise SchemaFaultError(f"the rewritten output failed its check: {message}", reply=text) from error
     try:
         json.dumps(contract, allow_nan=False)
     except (TypeError, ValueError, RecursionError):
@@ -52,7 +52,7 @@ def read_rewritten(text: str, before: Json, validate: Validate | None) -> Rewrit
             "validate must return JSON data or None, and raise an exception if the output is not acceptable; "
             f"it returned {shortened(contract)}"
         ) from None
-    return Rewritten(output, contract)
+    return RewriteReply(output, contract)
 
 
 def canonical(output: Json) -> str:
@@ -62,7 +62,7 @@ def canonical(output: Json) -> str:
     return "json:" + json.dumps(data_of(output), sort_keys=True, ensure_ascii=True)
 
 
-def _read(text: str, before: Json) -> Json:
+def _read_output(text: str, before: Json) -> Json:
     kind = json_kind(before)
     body = without_thinking(text, "rewritten output")
     if not body:
@@ -100,38 +100,30 @@ Outcome = Literal["refined", "rejected", "undecided", "errors"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refiner:
-    """The procedure that refines single drafts.
+    """The procedure that refines single drafts."""
 
-    Attributes:
-        teacher: The teacher that rewrites drafts.
-        critic: The critic that critiques rewritten drafts.
-        template: The template of rewrite prompts.
-        max_rounds: Maximum number of rewrites per draft.
-        validate: A function that checks a rewritten output and returns its contract; None to check its keys.
-    """
-
-    teacher: Teacher
+    teacher: Teacher  # rewrites drafts
     critic: DraftCritic
-    template: PromptTemplate
+    template: PromptTemplate  # of rewrite prompts
     max_rounds: int
-    validate: Validate | None = None
+    validate: Validate | None = None  # checks a rewritten output; None to check its keys
 
     async def refine(
         self, draft: Draft, critique: Mapping[str, Json], begun: dict[str, Json]
     ) -> tuple[Outcome, dict[str, Json]]:
-        """Refine a draft and return its outcome with its record."""
+        """Refine a draft and return its outcome with its record; answers are kept in `begun`."""
         rounds = begun.setdefault("rounds", [])
-        work = _Work(original=draft, given=critique, rounds=rounds, level=self.critic.level)
+        work = _DraftInProgress(original=draft, given=critique, rounds=rounds, level=self.critic.level)
         while not work.is_judged or len(work.rounds) < self.max_rounds:
             ended = await self._round(work)
             if ended is not None:
                 return ended[0], work.record(*ended)
         return "undecided", work.record("undecided", "max_rounds")
 
-    async def _round(self, work: _Work) -> tuple[Outcome, str] | None:
+    async def _round(self, work: _DraftInProgress) -> tuple[Outcome, str] | None:
         """Run one round and return the outcome with its reason, or None if the refinement continues."""
         if work.is_judged:
-            rewritten = await self._rewritten(work)
+            rewritten = await self._rewrite(work)
             if rewritten.answer is None:
                 work.fail("rewrite", rewritten)
                 return "errors", "error"
@@ -146,7 +138,7 @@ class Refiner:
             return "errors", "error"
         return _outcome_of(judged.answer, work.levels)
 
-    async def _rewritten(self, work: _Work) -> Answered[Rewritten]:
+    async def _rewrite(self, work: _DraftInProgress) -> Answered[RewriteReply]:
         draft, critique = work.draft, work.judged[-1].critique
         return await self.teacher.ask(
             TeacherQuestion(
@@ -160,7 +152,7 @@ class Refiner:
         )
 
 
-class _Judged(NamedTuple):
+class _Version(NamedTuple):
     """A text with its critique: the draft itself in round 0, then the result of each round."""
 
     round: int
@@ -170,7 +162,7 @@ class _Judged(NamedTuple):
 
     @property
     def rank(self) -> tuple[bool, float, int]:
-        """Return a sort key that is higher for better texts; of texts with equal scores, the first is best.
+        """A sort key that is higher for better texts; of texts with equal scores, the first is best.
 
         Without scores, later texts rank higher, because they follow more instructions.
         """
@@ -180,26 +172,18 @@ class _Judged(NamedTuple):
 
 
 @dataclass(slots=True, kw_only=True)
-class _Work:
-    """A draft in progress.
-
-    Attributes:
-        original: The original draft.
-        given: The critique of the original draft.
-        rounds: The draft and the critique of each round, as JSON-compatible data.
-        level: A function that returns the score of a critique; None if the critique has no score.
-        failure: The error that ended the refinement; None if there was no error.
-    """
+class _DraftInProgress:
+    """A draft in progress."""
 
     original: Draft
-    given: Mapping[str, Json]
-    rounds: list[dict[str, Any]]
-    level: Callable[[Mapping[str, Json]], float | None]
-    failure: dict[str, Json] | None = None
+    given: Mapping[str, Json]  # critique of the original draft
+    rounds: list[dict[str, Any]]  # the draft and the critique of each round, as JSON-compatible data
+    level: Callable[[Mapping[str, Json]], float | None]  # the score of a critique
+    failure: dict[str, Json] | None = None  # the error that ended the refinement
 
     @property
     def draft(self) -> Draft:
-        """Return the latest version of the draft."""
+        """The latest version of the draft."""
         return self._draft_of(self.rounds[-1]) if self.rounds else self.original
 
     @property
@@ -209,36 +193,32 @@ class _Work:
 
     @property
     def seen(self) -> list[str]:
-        """Return every output so far in canonical form."""
+        """Every output so far, in canonical form."""
         return [canonical(self.original.output), *(canonical(one["output"]) for one in self.rounds)]
 
     @property
-    def judged(self) -> list[_Judged]:
-        """Return every version that has a critique, starting with the original draft."""
-        found = [_Judged(0, self.original, self.given, self.level(self.given))]
+    def judged(self) -> list[_Version]:
+        """Every version that has a critique, starting with the original draft."""
+        found = [_Version(0, self.original, self.given, self.level(self.given))]
         for number, one in enumerate(self.rounds, start=1):
             critique = one["critique"]
             if critique is not None:
-                found.append(_Judged(number, self._draft_of(one), critique, self.level(critique)))
+                found.append(_Version(number, self._draft_of(one), critique, self.level(critique)))
         return found
 
     @property
     def levels(self) -> list[float | None]:
-        """Return the score of each version that has a critique."""
         return [one.level for one in self.judged]
 
-    def write(self, rewritten: Rewritten, provenance: dict[str, Json]) -> None:
-        """Add a round with a rewritten draft."""
+    def write(self, rewritten: RewriteReply, provenance: dict[str, Json]) -> None:
         teacher = {"rewrite": provenance, "critique": None}
         self.rounds.append({**rewritten._asdict(), "critique": None, "teacher": teacher, "begun": {}})
 
     def judge(self, judged: Answered[dict[str, Json]]) -> None:
-        """Add the critique of the latest version."""
         self.rounds[-1]["critique"] = judged.answer
         self.rounds[-1]["teacher"]["critique"] = judged.provenance.to_dict()
 
     def fail(self, stage: str, answered: Answered[Any]) -> None:
-        """Record the error that ended the refinement."""
         assert answered.failure is not None
         self.failure = {
             "stage": stage,

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any, Literal
 
-from autorubric.apps.redteam.attacks import CONTROL, Aim, Attack, direction
+from autorubric.apps.redteam.attacks import CONTROL, Attack, direction
 from autorubric.criteria.base import BaseCriterion
 from autorubric.metrics.core.estimate import Estimate
 from autorubric.metrics.core.intervals import clustered_se
@@ -55,49 +55,41 @@ class AttackedCell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleanItem:
-    """An item judged twice without an attack.
-
-    Attributes:
-        item_id: Id of the item.
-        first: Report with which attacks are compared.
-        second: Report from fresh votes.
-    """
+    """An item judged twice without an attack."""
 
     item_id: str
-    first: EnsembleEvaluationReport
-    second: EnsembleEvaluationReport
+    first: EnsembleEvaluationReport  # with which attacks are compared
+    second: EnsembleEvaluationReport  # from fresh votes
 
     @property
     def n_failed(self) -> int:
         """Number of criteria that could not be judged, over both reports."""
-        return sum(
-            not _has_answer(pair.decision)
-            for whole in (self.first, self.second)
-            for pair in whole.report
-            if pair.criterion.check is None
-        )
+        return sum(not _has_answer(decision) for decision in self._judged_decisions)
 
     @property
     def n_judged(self) -> int:
         """Number of criteria that could be judged, over both reports."""
-        return len(self.first.report) + len(self.second.report) - self.n_failed
+        return len(self._judged_decisions) - self.n_failed
 
-    def cells(
-        self, attack: str, family: str, aim: Aim, attacked: EnsembleEvaluationReport
-    ) -> Iterator[AttackedCell]:
+    @property
+    def _judged_decisions(self) -> list[Decision]:
+        pairs = (*self.first.report, *self.second.report)
+        return [pair.decision for pair in pairs if pair.criterion.check is None]
+
+    def cells(self, attack: Attack, attacked: EnsembleEvaluationReport) -> Iterator[AttackedCell]:
         """Yield the verdicts that could move in the attack's direction, paired with those under attack.
 
         Criteria decided by a check are skipped, since no judge reads the text for them.
         """
         for before, again, after in zip(self.first.report, self.second.report, attacked.report, strict=True):
-            towards = direction(aim, before.criterion.weight)
+            towards = direction(attack.aim, before.criterion.weight)
             if before.criterion.check is not None or not _has_room(before, towards):
                 continue
             yield AttackedCell(
                 item_id=self.item_id,
                 criterion=before.name,
-                attack=attack,
-                family=family,
+                attack=attack.id,
+                family=attack.family,
                 clean=before.final_answer,
                 attacked=after.final_answer,
                 outcome=_outcome(before.decision, after.decision, towards),
@@ -138,17 +130,11 @@ _MOST_ATTACKS = 15
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttackCost:
-    """The tokens and cost of all gradings.
-
-    Attributes:
-        gradings: Number of gradings.
-        tokens: Number of tokens used; None if no tokens were counted.
-        cost: Cost in US dollars of all votes with a known cost; None if no cost is known.
-    """
+    """The tokens and cost of all gradings."""
 
     gradings: int = 0
-    tokens: int | None = None
-    cost: float | None = None
+    tokens: int | None = None  # None if no tokens were counted
+    cost: float | None = None  # of all votes with a known cost, in US dollars; None if no cost is known
 
     def with_report(self, report: EvaluationReport) -> AttackCost:
         """Return the totals with one more grading added."""

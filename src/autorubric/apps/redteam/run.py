@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from autorubric.apps.redteam.attacks import Attack, builtin_attacks
@@ -65,43 +65,58 @@ async def red_team(
     if not tasks:
         raise ArgumentError("the dataset has no item with text, so there is nothing to attack")
 
-    async def grade(job: _Job) -> tuple[_Job, EnsembleEvaluationReport]:
-        return job, grader.aggregate(job.task, await grader.judge(job.task))
-
-    # The unchanged items are graded first, twice.
-    first: dict[str, EnsembleEvaluationReport] = {}
-    second: dict[str, EnsembleEvaluationReport] = {}
+    grading = _Grading(grader, max_concurrent)
+    clean = await grading.grade_clean(tasks, fresh)
     cells: list[AttackedCell] = []
-    spend = AttackCost()
-    async for job, report in run_bounded(_clean_jobs(tasks, fresh), grade, limit=max_concurrent):
-        (second if job.task.first_sample else first)[job.task.item_id] = report
-        spend = spend.with_report(report)
-    clean = {
-        item_id: CleanItem(item_id=item_id, first=report, second=second[item_id])
-        for item_id, report in first.items()
-    }
-    if not any(item.n_judged for item in clean.values()):
-        why = next((report.error for report in first.values() if report.error), "no reply could be read")
-        raise JudgeError(f"no verdict could be judged, so no attack was sent: {why}")
-    async for job, report in run_bounded(_attacked_jobs(tasks, chosen, fresh), grade, limit=max_concurrent):
+    async for job, report in grading.grade(_attacked_jobs(tasks, chosen, fresh)):
         if job.attack is not None:
-            attack, item = job.attack, clean[job.task.item_id]
-            cells += item.cells(attack.id, attack.family, attack.aim, report)
-        spend = spend.with_report(report)
+            cells += clean[job.task.item_id].cells(job.attack, report)
+    criteria = [one.name or "" for task in tasks for one in task.rubric if one.check is None]
     return RedteamReport(
         attacks=chosen,
         item_ids=tuple(task.item_id for task in tasks),
-        criteria=tuple(
-            dict.fromkeys(one.name or "" for task in tasks for one in task.rubric if one.check is None)
-        ),
+        criteria=tuple(dict.fromkeys(criteria)),
         cells=_in_order(cells, tasks, chosen),
         n_unjudged=sum(item.n_failed for item in clean.values()),
-        spend=spend,
+        spend=grading.spend,
     )
 
 
 red_team_sync = sync_twin(red_team)
 """Call `red_team` from synchronous code, even inside a running event loop."""
+
+
+class _Grading:
+    """Grades items, unchanged or under attack, and adds up the cost."""
+
+    def __init__(self, grader: Grader, max_concurrent: int) -> None:
+        self._grader, self._max_concurrent = grader, max_concurrent
+        self.spend = AttackCost()
+
+    async def grade(self, jobs: Iterator[_Job]) -> AsyncIterator[tuple[_Job, EnsembleEvaluationReport]]:
+        """Yield each job with its report, as it finishes."""
+
+        async def work(job: _Job) -> tuple[_Job, EnsembleEvaluationReport]:
+            return job, self._grader.aggregate(job.task, await self._grader.judge(job.task))
+
+        async for job, report in run_bounded(jobs, work, limit=self._max_concurrent):
+            self.spend = self.spend.with_report(report)
+            yield job, report
+
+    async def grade_clean(self, tasks: Sequence[GradingTask], fresh: int) -> dict[str, CleanItem]:
+        """Grade the unchanged items twice, and return them by id."""
+        first: dict[str, EnsembleEvaluationReport] = {}
+        second: dict[str, EnsembleEvaluationReport] = {}
+        async for job, report in self.grade(_clean_jobs(tasks, fresh)):
+            (second if job.task.first_sample else first)[job.task.item_id] = report
+        clean = {
+            item_id: CleanItem(item_id=item_id, first=report, second=second[item_id])
+            for item_id, report in first.items()
+        }
+        if not any(item.n_judged for item in clean.values()):
+            why = next((report.error for report in first.values() if report.error), "no reply could be read")
+            raise JudgeError(f"no verdict could be judged, so no attack was sent: {why}")
+        return clean
 
 
 def _check_attacks(attacks: Sequence[Attack]) -> tuple[Attack, ...]:

@@ -25,35 +25,25 @@ class AuditError(AutorubricError):
 
 @dataclass(kw_only=True)
 class Trace:
-    """The state of a running call.
+    """The state of a running call."""
 
-    Attributes:
-        request: The request; None until it has been parsed.
-        content_type: Type of the content.
-        failed: Errors by the names of the providers that failed.
-        retried: Last error after which a request was retried, by provider name.
-        error_code: Kind of error that ended the call; None if the call succeeded.
-        model: The model that answered.
-        usage: Token usage of the call.
-        cost: Cost of the call in US dollars.
-    """
-
-    request: CritiqueRequest | None = None
+    request: CritiqueRequest | None = None  # None until it has been parsed
     content_type: str | None = None
-    failed: dict[str, Exception] = field(default_factory=dict)
+    failed: dict[str, Exception] = field(default_factory=dict)  # by provider name
+    # The last error after which a request was retried, by provider name.
     retried: dict[str, TransientError] = field(default_factory=dict)
-    error_code: str | None = None
-    model: str | None = None
+    error_code: str | None = None  # kind of error that ended the call; None if it succeeded
+    model: str | None = None  # that answered
     usage: TokenUsage | None = None
-    cost: float | None = None
+    cost: float | None = None  # in US dollars
 
     def reasons(self) -> dict[str, str]:
         """Return error messages by the names of the providers that failed."""
-        told = {name: _error_text(error) for name, error in self.failed.items()}
-        for name in told.keys() & self.retried.keys():
+        reasons = {name: _error_text(error) for name, error in self.failed.items()}
+        for name in reasons.keys() & self.retried.keys():
             if isinstance(self.failed[name], ProviderTimeoutError):
-                told[name] += f", retried after {_error_text(self.retried[name])}"
-        return told
+                reasons[name] += f", retried after {_error_text(self.retried[name])}"
+        return reasons
 
     def retrying(self) -> dict[str, str]:
         """Return the reasons for retries by the names of the providers being retried when the call ended."""
@@ -70,8 +60,8 @@ def audit_line(trace: Trace, response: CritiqueResponse, *, seconds: float, cont
 
     Only the kind of an error is recorded, because error messages may quote the evaluated content.
     """
-    line: dict[str, Json] = {
-        **call_line("critique.evaluate", ok=response.ok, error_code=trace.error_code, seconds=seconds),
+    line = call_line("critique.evaluate", ok=response.ok, error_code=trace.error_code, seconds=seconds)
+    line |= {
         "provider": response.provider,
         "failed_providers": {name: type(error).__name__ for name, error in trace.failed.items()},
         "model": trace.model,
@@ -82,19 +72,24 @@ def audit_line(trace: Trace, response: CritiqueResponse, *, seconds: float, cont
         "issues": len(response.issues),
         "suggestions": len(response.suggestions),
     }
-    return (
-        line
-        if trace.request is None
-        else {**line, **_request_fields(trace.request, trace.content_type, content)}
-    )
+    if (request := trace.request) is not None:
+        line |= {
+            "asked_provider": request.provider,
+            "content_type": trace.content_type or request.content_type,
+            **text_facts(request.content),
+            "criteria": list(request.criteria),
+            "evaluation_mode": request.evaluation_mode,
+            "scoring_scale": request.scoring_scale,
+            "workspace_root": request.workspace_root,
+            "max_issues": request.max_issues,
+        }
+        if content:
+            line |= {"content": request.content, "context": request.context}
+    return line
 
 
 def call_line(tool: str, *, ok: bool, error_code: str | None, seconds: float) -> dict[str, Json]:
-    """Return the fields of an audit line that are common to all tools.
-
-    Args:
-        seconds: Duration of the call in seconds.
-    """
+    """Return the fields of an audit line that are common to all tools."""
     return {
         "format": AUDIT_FORMAT,
         "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
@@ -118,21 +113,6 @@ def text_facts(text: str) -> dict[str, Json]:
     """Return the audit fields for an evaluated text: its size and SHA-256 digest."""
     raw = text.encode("utf-8", "surrogatepass")
     return {"content_bytes": len(raw), "content_sha256": hashlib.sha256(raw).hexdigest()}
-
-
-def _request_fields(request: CritiqueRequest, content_type: str | None, content: bool) -> dict[str, Json]:
-    told = {
-        name: getattr(request, name)
-        for name in ("evaluation_mode", "scoring_scale", "workspace_root", "max_issues")
-    }
-    return {
-        "asked_provider": request.provider,
-        "content_type": content_type or request.content_type,
-        **text_facts(request.content),
-        "criteria": list(request.criteria),
-        **told,
-        **({"content": request.content, "context": request.context} if content else {}),
-    }
 
 
 def append_line(path: Path, line: dict[str, Json] | None) -> None:

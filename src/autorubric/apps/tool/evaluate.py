@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -25,8 +25,14 @@ from autorubric.apps.tool.providers import (
     unavailable,
 )
 from autorubric.apps.tool.request import CritiqueRequest, RequestLike, read_request
-from autorubric.apps.tool.response import CriterionScore, CritiqueResponse, label_of, most_severe, shown
-from autorubric.apps.tool.task import Task, confined, task_of
+from autorubric.apps.tool.response import (
+    CriterionScore,
+    CritiqueResponse,
+    format_score,
+    label_of,
+    most_severe,
+)
+from autorubric.apps.tool.task import Task, confine_issue, task_of
 from autorubric.errors import ArgumentError, AutorubricError, FileError, JudgeError, MissingDependencyError
 from autorubric.grading.grader import CriterionGrader
 from autorubric.judges.base import Judge
@@ -43,14 +49,6 @@ Progress: TypeAlias = Callable[[int, int, str], Awaitable[None] | None]
 
 _MOST_NOTES: Final = 20
 """Maximum number of notes on a reply that are listed individually."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _ProviderResult:
-    """The result of a provider: the report on its answers, and its other findings."""
-
-    report: EnsembleEvaluationReport
-    findings: CritiqueFindings
 
 
 async def critique_evaluate(
@@ -141,10 +139,10 @@ def _describe_error(error: BaseException, timeout: float, trace: Trace) -> tuple
     match error:
         case _TimedOutError():
             if trace.request is not None and trace.request.provider != "auto":
-                why = "".join(f", {told}" for told in trace.retrying().values())
+                why = "".join(f", {reason}" for reason in trace.retrying().values())
                 return "timeout", unavailable(trace.request.provider, f"no answer within {timeout:g} s{why}")
-            told = {**trace.reasons(), **trace.retrying()}
-            before = "".join(f"; {name}: {why}" for name, why in told.items())
+            reasons = {**trace.reasons(), **trace.retrying()}
+            before = "".join(f"; {name}: {why}" for name, why in reasons.items())
             return "timeout", f"Evaluation timed out after {timeout:g} s{before}"
         case _ProvidersFailedError():
             return "provider", str(error)
@@ -176,35 +174,36 @@ async def _answer(
     task = task_of(trace.request, table, rubric_root)
     trace.content_type = task.content_type
     steps = len(task.providers) + 2
-    await _tell(on_progress, 1, steps, "the request is valid")
+    await _report_progress(on_progress, 1, steps, "the request is valid")
     if task.request.dry_run:
         return await _dry_run(task)
     for number, provider in enumerate(task.providers, 2):
-        await _tell(on_progress, number, steps, f"{provider.name} evaluates")
+        await _report_progress(on_progress, number, steps, f"{provider.name} evaluates")
         try:
             with listen_to_retries(partial(trace.retried.__setitem__, provider.name)):
-                found = await in_turn(
+                report, findings = await in_turn(
                     _evaluate_with(task, provider, trace), span[1], last=number == steps - 1
                 )
         except (JudgeError, MissingDependencyError) as error:
             trace.failed[provider.name] = error
         else:
-            await _tell(on_progress, steps, steps, "done")
-            return _response(task, provider, found, trace.reasons(), span[0])
+            await _report_progress(on_progress, steps, steps, "done")
+            seconds = time.perf_counter() - span[0]
+            return _response(task, provider.name, report, findings, trace.reasons(), seconds)
     raise _ProvidersFailedError(_all_failed(task.request.provider, trace.reasons()))
 
 
 def _all_failed(asked: str, failed: dict[str, str]) -> str:
     if asked != "auto":
         return unavailable(asked, failed[asked])
-    told = "; ".join(f"{name}: {why}" for name, why in failed.items())
-    return f"No provider could evaluate. {told}"
+    reasons = "; ".join(f"{name}: {why}" for name, why in failed.items())
+    return f"No provider could evaluate. {reasons}"
 
 
-async def _tell(on_progress: Progress | None, done: int, steps: int, what: str) -> None:
-    told = None if on_progress is None else on_progress(done, steps, what)
-    if told is not None:
-        await told
+async def _report_progress(on_progress: Progress | None, done: int, steps: int, what: str) -> None:
+    waiting = None if on_progress is None else on_progress(done, steps, what)
+    if waiting is not None:
+        await waiting
 
 
 async def _dry_run(task: Task) -> CritiqueResponse:
@@ -215,18 +214,19 @@ async def _dry_run(task: Task) -> CritiqueResponse:
         sizes.append(len(prompt.content.encode("utf-8")))
         raise JudgeError("this is a dry run")
 
-    await _grade(
-        task,
-        CritiqueJudge(
-            judge_id="dry run", evaluator=measure, request=task.request, content_note=task.content_note
-        ),
-    )
+    await _grade(task, _judge_of("dry run", measure, task))
     return CritiqueResponse(
         ok=True,
         dry_run=True,
         provider=next(one.name for one in task.providers if not one.fault),
         criteria=task.rubric.names,
         prompt_size=sum(sizes),
+    )
+
+
+def _judge_of(name: str, evaluator: Any, task: Task) -> CritiqueJudge:
+    return CritiqueJudge(
+        judge_id=name, evaluator=evaluator, request=task.request, content_note=task.content_note
     )
 
 
@@ -239,20 +239,17 @@ async def _grade(task: Task, judge: Judge) -> EnsembleEvaluationReport:
         return await task.rubric.grade(task.request.content, grader)
 
 
-async def _evaluate_with(task: Task, provider: Provider, trace: Trace) -> _ProviderResult:
-    """Evaluate with one provider and return the result."""
+async def _evaluate_with(
+    task: Task, provider: Provider, trace: Trace
+) -> tuple[EnsembleEvaluationReport, CritiqueFindings]:
+    """Evaluate with one provider and return the report on its answers, with its other findings."""
     if provider.fault:
         raise JudgeError(provider.fault)
     judge = provider.evaluator
     if isinstance(judge, FunctionJudge):
         judge = replace(judge, function=stoppable(judge.function))
     elif not isinstance(judge, Judge) or isinstance(judge, type):
-        judge = CritiqueJudge(
-            judge_id=provider.name,
-            evaluator=provider.evaluator,
-            request=task.request,
-            content_note=task.content_note,
-        )
+        judge = _judge_of(provider.name, judge, task)
     report = await _grade(task, judge)
     trace.usage, trace.cost = report.token_usage, report.completion_cost
     trace.model = next((vote.model for one in report.report for vote in one.votes if vote.model), None)
@@ -260,64 +257,59 @@ async def _evaluate_with(task: Task, provider: Provider, trace: Trace) -> _Provi
         raise judge.failure
     if all(one.status == "failed" for one in report.report):
         raise JudgeError(report.error or "every judgment failed")
-    found = judge.findings if isinstance(judge, CritiqueJudge) else None
-    return _ProviderResult(report=report, findings=found or _without_findings(report))
-
-
-def _without_findings(report: EnsembleEvaluationReport) -> CritiqueFindings:
-    """Return the findings of a judge that only answers criteria, with its reasons as the summary."""
-    reasons = [f"{one.name}: {one.final_reason}" for one in report.report if one.final_reason]
-    return CritiqueFindings(answers={}, summary="\n".join(reasons))
+    findings = judge.findings if isinstance(judge, CritiqueJudge) else None
+    if findings is None:
+        # A judge that only answers criteria: its reasons are the summary.
+        reasons = [f"{one.name}: {one.final_reason}" for one in report.report if one.final_reason]
+        findings = CritiqueFindings(answers={}, summary="\n".join(reasons))
+    return report, findings
 
 
 def _response(
-    task: Task, provider: Provider, found: _ProviderResult, failed: dict[str, str], started: float
+    task: Task,
+    provider: str,
+    report: EnsembleEvaluationReport,
+    findings: CritiqueFindings,
+    failed: dict[str, str],
+    seconds: float,
 ) -> CritiqueResponse:
-    report, findings = found.report, found.findings
     request, scale = task.request, task.request.scoring_scale
     fields: dict[str, object] = {
         "ok": True,
-        "provider": provider.name,
-        "overall_score": shown(report.score, scale),
+        "provider": provider,
+        "overall_score": format_score(report.score, scale),
         "scoring_scale": scale,
         "criteria_scores": tuple(_score(one, request) for one in report.report),
     }
     if request.evaluation_mode == "detailed":
         kept = most_severe(findings.issues, request.max_issues)
-        fields["issues"] = tuple(confined(issue, task.workspace) for issue in kept)
+        fields["issues"] = tuple(confine_issue(issue, task.workspace) for issue in kept)
     if request.evaluation_mode != "score_only":
         fields["summary"] = findings.summary
     if request.evaluation_mode == "detailed":
         fields["suggestions"] = findings.suggestions
-    fields["evaluation_time_ms"] = round((time.perf_counter() - started) * 1000)
+    fields["evaluation_time_ms"] = round(seconds * 1000)
     if failed:
         fields["fallback_from"] = failed
     if findings.notes:
-        fields["notes"] = _first_notes(findings.notes)
+        more = len(findings.notes) - _MOST_NOTES
+        fields["notes"] = (*findings.notes[:_MOST_NOTES], *([f"and {more} more"] if more > 0 else []))
     return CritiqueResponse.model_validate(fields)
 
 
 def _score(report: CriterionReport, request: CritiqueRequest) -> CriterionScore:
-    good = _good(report)
+    good = report.decision.value
+    if good is not None and report.criterion.weight < 0:
+        # An applied penalty lowers the quality.
+        good = 1.0 - good
     fields: dict[str, object] = {
         "criterion": report.name,
-        "score": shown(good, request.scoring_scale),
+        "score": format_score(good, request.scoring_scale),
         "label": label_of(good),
     }
     if request.evaluation_mode != "score_only" and report.final_reason:
         fields["explanation"] = report.final_reason
     return CriterionScore.model_validate(fields)
-
-
-def _first_notes(notes: Sequence[str]) -> tuple[str, ...]:
-    more = len(notes) - _MOST_NOTES
-    return (*notes[:_MOST_NOTES], *([f"and {more} more"] if more > 0 else []))
-
-
-def _good(report: CriterionReport) -> float | None:
-    """Return the quality of the content on a criterion, in [0, 1]; an applied penalty lowers the quality."""
-    value = report.decision.value
-    return value if value is None or report.criterion.weight >= 0 else 1.0 - value
 
 
 WIRE_NAME: Final = "critique_evaluate"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Final
@@ -48,45 +48,19 @@ _SUMMARY: Final = '"summary" states in one or two sentences what matters most.'
 _SUGGESTIONS: Final = '"suggestions" lists what to do next, most useful first; it can be empty.'
 
 
-def instruction_text(
-    content_note: str, hows: Mapping[str, Sequence[str]], mode: EvaluationMode, max_issues: int
-) -> str:
-    """Return the instruction for the critic."""
-    if len(hows) == 1:
-        answers = list(hows)
-    else:
-        answers = [f"- For {', '.join(names)}: {how}" for how, names in hows.items()]
-    lines = [content_note, _SCORES, *answers]
-    if mode == "detailed":
-        lines.append(_ISSUES.format(most=max_issues))
-    if mode != "score_only":
-        lines.append(_SUMMARY)
-    if mode == "detailed":
-        lines.append(_SUGGESTIONS)
-    return "\n".join(line for line in lines if line)
-
-
 _TEXT: Final = {"type": "string"}
 _BESIDE: Final = frozenset({"issues", "summary", "suggestions"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CritiqueFindings:
-    """The parsed contents of a reply.
+    """The parsed contents of a reply."""
 
-    Attributes:
-        answers: The answers by the names of the criteria.
-        issues: The issues, in the order of the reply.
-        summary: The critique in one or two sentences.
-        suggestions: Suggested next steps.
-        notes: Parts of the reply that were omitted, with the reasons.
-    """
-
-    answers: Mapping[str, Answer]
+    answers: Mapping[str, Answer]  # by the names of the criteria
     issues: tuple[Issue, ...] = ()
     summary: str = ""
     suggestions: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # parts of the reply that were omitted, with the reasons
 
 
 class _Entry(BaseModel):
@@ -96,22 +70,16 @@ class _Entry(BaseModel):
 
 
 class CritiqueSheet(BaseCriterion):
-    """A criterion that combines several criteria in one question, which may also ask for issues.
-
-    Attributes:
-        parts: The combined criteria, each of which parses its own answer.
-        mode: The information to ask for in addition to the scores.
-        content_note: A note about the content for the critic.
-        max_issues: Maximum number of issues per criterion.
-        is_pass_fail: Whether `{"passed": …}` is accepted for a rating, as its highest or lowest value.
-    """
+    """A criterion that combines several criteria in one question, which may also ask for issues."""
 
     level: ClassVar[Level] = "text"
 
+    # Combined criteria, each of which parses its own answer.
     parts: tuple[BaseCriterion, ...] = Field(exclude=True)
-    mode: EvaluationMode = "detailed"
-    content_note: str = ""
-    max_issues: int = 10
+    mode: EvaluationMode = "detailed"  # information to ask for in addition to the scores
+    content_note: str = ""  # a note about the content for the critic
+    max_issues: int = 10  # maximum number of issues per criterion
+    # Whether `{"passed": …}` is accepted for a rating, as its highest or lowest value.
     is_pass_fail: bool = False
 
     @cached_property
@@ -174,11 +142,22 @@ class CritiqueSheet(BaseCriterion):
         return "\n\n".join(part.render(Shown()) for part in self.parts)
 
     def instruction(self) -> str:
-        """Return the instruction, with the note about the content and the format of the answer."""
+        """Return the note about the content, and the format of the answer."""
         hows: dict[str, list[str]] = {}
         for part in self.parts:
             hows.setdefault(part.instruction(), []).append(part.name or "")
-        return instruction_text(self.content_note, hows, self.mode, self.max_issues)
+        if len(hows) == 1:
+            answers = list(hows)
+        else:
+            answers = [f"- For {', '.join(names)}: {how}" for how, names in hows.items()]
+        lines = [self.content_note, _SCORES, *answers]
+        if self.mode == "detailed":
+            lines.append(_ISSUES.format(most=self.max_issues))
+        if self.mode != "score_only":
+            lines.append(_SUMMARY)
+        if self.mode == "detailed":
+            lines.append(_SUGGESTIONS)
+        return "\n".join(line for line in lines if line)
 
     def read(self, reply: Json | BaseModel, shown: Shown | None = None) -> Answer:
         """Check that `findings` can parse the reply, and return it as the evaluation of an answer."""

@@ -127,35 +127,54 @@ async def refine_until(  # noqa: PLR0913 - the public contract
     options = {name: arguments.pop(name) for name in _OPTIONS if name in arguments}
     rounds: list[RefineRound] = []
 
-    async def take_turns(content: str) -> Stopped:
-        """Critique and revise in turns and return the reason for stopping."""
-        while True:
-            request = {"content": content, "criteria": criteria, **arguments, "scoring_scale": "0-10"}
-            response = await critique_evaluate(request, providers=providers, **options)
-            rounds.append(made := RefineRound(content=content, response=response))
-            if made.score is None:
-                return limit.reached or "failed"
-            if made.score >= min_score and made.assessed:
-                return "passed"
-            if len(rounds) == max_rounds:
-                return "max_rounds"
-            revised = await _revise(revise, made)
-            if revised in (one.content for one in rounds):
-                return "unchanged" if revised == content else "oscillating"
-            content = revised
+    async def evaluate(content: str) -> RefineRound:
+        request = {"content": content, "criteria": criteria, **arguments, "scoring_scale": "0-10"}
+        response = await critique_evaluate(request, providers=providers, **options)
+        return RefineRound(content=content, response=response)
 
+    error: str | None = None
+    stopped: Stopped
     with spending_within(limit) if limit.is_set else nullcontext():
         try:
-            stopped = await take_turns(content)
+            stopped = await _take_turns(
+                content, evaluate, revise, rounds, max_rounds=max_rounds, min_score=min_score
+            )
+            if stopped == "failed":
+                stopped = limit.reached or stopped
+                error = rounds[-1].response.error if stopped == "failed" else None
         except _RevisionFailedError as failed:
-            return Refinement(rounds=tuple(rounds), stopped="failed", error=str(failed))
+            stopped, error = "failed", str(failed)
         except BudgetError:
             # Raised by `revise`; an error of another limit is not handled here.
             if limit.reached is None:
                 raise
             stopped = limit.reached
-    error = rounds[-1].response.error if stopped == "failed" else None
     return Refinement(rounds=tuple(rounds), stopped=stopped, error=error)
+
+
+async def _take_turns(
+    content: str,
+    evaluate: Callable[[str], Awaitable[RefineRound]],
+    revise: Revise,
+    rounds: list[RefineRound],
+    *,
+    max_rounds: int,
+    min_score: float,
+) -> Stopped:
+    """Critique and revise in turns, add each round to `rounds`, and return the reason for stopping."""
+    while True:
+        made = await evaluate(content)
+        rounds.append(made)
+        if made.score is None:
+            return "failed"
+        if made.score >= min_score and made.assessed:
+            return "passed"
+        if len(rounds) == max_rounds:
+            return "max_rounds"
+        revised = await _revise(revise, made)
+        if revised in (one.content for one in rounds):
+            return "unchanged" if revised == content else "oscillating"
+        content = revised
 
 
 refine_until_sync = sync_twin(refine_until)

@@ -46,7 +46,7 @@ _SAMPLE_LINES: Final = 400
 _CODE_SHARE: Final = 0.5
 
 
-def found_type(content: str, declared: ContentType) -> FoundType:
+def detect_type(content: str, declared: ContentType) -> FoundType:
     """Return the declared type of the content, or detect the type if it is `auto`."""
     if declared != "auto":
         return declared

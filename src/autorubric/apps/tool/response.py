@@ -24,7 +24,7 @@ _NOISE: Final = 9
 """Number of significant decimals of values in [0, 1], because rounding errors may turn 0.7 into 0.6999…."""
 
 
-def shown(value: float | None, scale: ScoringScale) -> Score:
+def format_score(value: float | None, scale: ScoringScale) -> Score:
     """Convert a value in [0, 1] to a scale; None if there is no value."""
     if value is None:
         return None
@@ -68,7 +68,18 @@ Score: TypeAlias = int | float | str | None
 """A number, `"A"` to `"F"`, or `"pass"` or `"fail"`, depending on the scale; None if not assessed."""
 
 
-class CriterionScore(BaseModel):
+class _SetFieldsOnly(BaseModel):
+    """The base class of models whose JSON contains only the fields that were set."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    @model_serializer(mode="wrap")
+    def _serialize_set_fields(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        dumped: dict[str, Any] = handler(self)
+        return {name: value for name, value in dumped.items() if name in self.model_fields_set}
+
+
+class CriterionScore(_SetFieldsOnly):
     """The score for one criterion. Its JSON contains only the keys that were set.
 
     Attributes:
@@ -80,16 +91,10 @@ class CriterionScore(BaseModel):
             available or the mode is `score_only`.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     criterion: str
     score: Score
     label: Label | None
     explanation: str | None = None
-
-    @model_serializer(mode="wrap")
-    def _only_what_was_set(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return _set_fields(self, handler)
 
 
 class Issue(BaseModel):
@@ -112,7 +117,7 @@ class Issue(BaseModel):
     suggestion: str | None = None
 
 
-class CritiqueResponse(BaseModel):
+class CritiqueResponse(_SetFieldsOnly):
     """A critique, the result of a dry run, or an error. Its JSON contains only the keys that were set.
 
     Attributes:
@@ -134,8 +139,6 @@ class CritiqueResponse(BaseModel):
         prompt_size: Size of the prompt in UTF-8 bytes. Set in a dry run.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     ok: bool
     provider: str | None = None
     overall_score: Score = None
@@ -151,10 +154,6 @@ class CritiqueResponse(BaseModel):
     dry_run: bool = False
     criteria: tuple[str, ...] = ()
     prompt_size: int | None = None
-
-    @model_serializer(mode="wrap")
-    def _only_what_was_set(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return _set_fields(self, handler)
 
     @classmethod
     def failed(cls, error: str) -> CritiqueResponse:
@@ -177,11 +176,6 @@ class CritiqueResponse(BaseModel):
                 parts.append(_count_text(count, name, f"{name}s"))
         open_ones = sum(one.score is None for one in self.criteria_scores)
         return " · ".join([*parts, *([f"{open_ones} not assessed"] if open_ones else [])])
-
-
-def _set_fields(made: BaseModel, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-    dumped: dict[str, Any] = handler(made)
-    return {name: value for name, value in dumped.items() if name in made.model_fields_set}
 
 
 def _count_text(count: int, one: str, several: str) -> str:

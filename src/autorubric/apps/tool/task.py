@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from autorubric.apps.tool.providers import Provider, ProviderTable
-from autorubric.apps.tool.request import CALLED, CritiqueRequest, FoundType, found_type, misfit_note
+from autorubric.apps.tool.request import CALLED, CritiqueRequest, FoundType, detect_type, misfit_note
 from autorubric.apps.tool.response import Issue
 from autorubric.apps.tool.workspace import Workspace
 from autorubric.criteria.base import BaseCriterion
@@ -74,7 +74,7 @@ STANDARD: Final[Mapping[str, str]] = {
 }
 """Requirements of the standard criteria, for judges."""
 
-_OWN: Final = (
+_CUSTOM: Final = (
     "How well the word {name!r} describes the content. Interpret the word as it is normally used for content "
     "of this kind or, if the context uses it, as the context does. Base the score on evidence that you can "
     "point to. 10: nothing could be improved. 5: about half of what the word requires is present. 0: none of "
@@ -82,27 +82,18 @@ _OWN: Final = (
 )
 
 
-def own_requirement(name: str) -> str:
-    """Return the requirement text of a criterion that only has a name."""
-    return _OWN.format(name=name.replace("_", " ").replace("-", " "))
-
-
 def criterion_named(name: str) -> BaseCriterion:
     """Create the standard or custom criterion with a given name, which is scored from 0 to 10."""
-    requirement = STANDARD.get(name.casefold()) or own_requirement(name)
+    plain = name.replace("_", " ").replace("-", " ")
+    requirement = STANDARD.get(name.casefold()) or _CUSTOM.format(name=plain)
     return NumericalRatingCriterion(
         name=name, requirement=requirement, weight=1.0, min_value=0.0, max_value=HIGHEST
     )
 
 
-def is_rubric_file(name: str) -> bool:
-    """Return whether the name of a criterion is the path of a rubric file."""
-    return Path(name).suffix.lower() in FORMATS and FORMATS[Path(name).suffix.lower()] != "jsonl"
-
-
 def rubric_of(criteria: Sequence[str], *places: Workspace | None) -> Rubric:
     """Create the rubric for a request's criteria."""
-    files = [name for name in criteria if is_rubric_file(name)]
+    files = [name for name in criteria if FORMATS.get(Path(name).suffix.lower(), "jsonl") != "jsonl"]
     if not files:
         return Rubric([criterion_named(name) for name in criteria])
     if len(criteria) > 1:
@@ -113,43 +104,33 @@ def rubric_of(criteria: Sequence[str], *places: Workspace | None) -> Rubric:
     return Rubric.from_file(path)
 
 
-_MOST_TOLD: Final = 20
+_MOST_PATHS: Final = 20
 """Maximum number of paths outside the workspace that are listed for the critic; others are counted."""
 
-_LONGEST_TOLD: Final = 200
+_LONGEST_PATH: Final = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """A request with everything that is derived from it.
-
-    Attributes:
-        request: The request to evaluate.
-        rubric: The criteria of the request.
-        content_type: The declared or detected type of the content.
-        content_note: A note about the content for the critic.
-        workspace: The workspace that must contain all locations; None for no restriction.
-        providers: The providers to try, in order.
-    """
+    """A request with everything that is derived from it."""
 
     request: CritiqueRequest
     rubric: Rubric
     content_type: FoundType
-    content_note: str
-    workspace: Workspace | None
-    providers: tuple[Provider, ...]
+    content_note: str  # for the critic
+    workspace: Workspace | None  # that must contain all locations; None for no restriction
+    providers: tuple[Provider, ...]  # to try, in order
 
 
 def task_of(request: CritiqueRequest, table: ProviderTable, rubric_root: str | Path | None) -> Task:
-    """Create the task for a request."""
     workspace = None if request.workspace_root is None else Workspace.at(request.workspace_root)
     files = None if rubric_root is None else Workspace.at(str(rubric_root), "rubric_root")
     rubric = rubric_of(request.criteria, workspace, files)
-    content_type = found_type(request.content, request.content_type)
+    content_type = detect_type(request.content, request.content_type)
     notes = [f"The submission is {CALLED[content_type]}."]
     if note := misfit_note(request.content, request.content_type):
         notes.append(note)
-    if workspace is not None and (outside := workspace.named_outside(request.content)):
+    if workspace is not None and (outside := workspace.paths_outside(request.content)):
         notes.append(_outside_note(outside))
     return Task(
         request=request,
@@ -162,17 +143,14 @@ def task_of(request: CritiqueRequest, table: ProviderTable, rubric_root: str | P
 
 
 def _outside_note(outside: Sequence[str]) -> str:
-    told = [
-        neutralise(json.dumps(path if len(path) <= _LONGEST_TOLD else f"{path[:_LONGEST_TOLD]}…"))
-        for path in outside
-    ]
-    more = f", and {len(told) - _MOST_TOLD} more" if len(told) > _MOST_TOLD else ""
-    named = ", ".join(told[:_MOST_TOLD])
+    shown = [path if len(path) <= _LONGEST_PATH else f"{path[:_LONGEST_PATH]}…" for path in outside]
+    more = f", and {len(shown) - _MOST_PATHS} more" if len(shown) > _MOST_PATHS else ""
+    named = ", ".join(neutralise(json.dumps(path)) for path in shown[:_MOST_PATHS])
     return f"The submission names what seem to be paths outside the workspace: {named}{more}."
 
 
-def confined(issue: Issue, workspace: Workspace | None) -> Issue:
+def confine_issue(issue: Issue, workspace: Workspace | None) -> Issue:
     """Return the issue, with a location outside the workspace replaced by a notice."""
     if workspace is None:
         return issue
-    return issue.model_copy(update={"location": workspace.confined(issue.location)})
+    return issue.model_copy(update={"location": workspace.confine(issue.location)})

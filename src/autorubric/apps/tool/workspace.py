@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 from urllib.parse import unquote
 
 from autorubric.errors import ArgumentError
@@ -20,22 +20,8 @@ LONGEST_PATH: Final = 4096
 
 SYSTEM_FOLDERS: Final = frozenset(
     (
-        *(
-            "bin",
-            "boot",
-            "dev",
-            "etc",
-            "home",
-            "lib",
-            "lib64",
-            "media",
-            "mnt",
-            "opt",
-            "private",
-            "proc",
-            "root",
-        ),
-        *("run", "sbin", "srv", "sys", "tmp", "usr", "var"),
+        *("bin", "boot", "dev", "etc", "home", "lib", "lib64", "media", "mnt", "opt", "private", "proc"),
+        *("root", "run", "sbin", "srv", "sys", "tmp", "usr", "var"),
         *("Applications", "Library", "System", "Users", "Volumes"),
     )
 )
@@ -65,7 +51,7 @@ _VARIABLE: Final = re.compile(
 )
 _PERCENT_VARIABLE: Final = re.compile(r"%([A-Za-z_]\w{0,60})%")
 _LONGEST_VARIABLE: Final = 80
-_HOMES: Final = frozenset(
+_FOLDER_VARIABLES: Final = frozenset(
     (
         *("home", "oldpwd", "temp", "tmp", "tmpdir"),
         *("xdg_cache_home", "xdg_config_home", "xdg_data_home", "xdg_runtime_dir", "xdg_state_home"),
@@ -73,6 +59,7 @@ _HOMES: Final = frozenset(
         *("userprofile", "windir"),
     )
 )
+"""Environment variables with the path of a folder outside any workspace, in lower case."""
 # `\Z`, since `$` also matches before a line break.
 _DRIVE: Final = re.compile(r"(?:^|[^A-Za-z0-9])[A-Za-z]:\Z")
 _SHARE: Final = re.compile(r"(?:\\\\|\\{4})[\w.-]{2,255}\\{1,2}[\w$.-]+")
@@ -101,17 +88,11 @@ _ROUNDS: Final = 3
 
 
 class NamedPath(NamedTuple):
-    """Text that looks like a path.
+    """Text that looks like a path."""
 
-    Attributes:
-        text: The text, after unescaping.
-        path: The path: absolute, relative to the workspace, `SOMEWHERE` or `UNKNOWN`.
-        sure: Whether the text is certainly a path, and not the end of another token or a word after a slash.
-    """
-
-    text: str
-    path: str
-    sure: bool = True
+    text: str  # after unescaping
+    path: str  # absolute, relative to the workspace, `SOMEWHERE` or `UNKNOWN`
+    sure: bool = True  # whether the text is not the end of another token or a word after a slash
 
 
 def named_paths(text: str) -> Iterator[NamedPath]:
@@ -221,7 +202,7 @@ def _of_variable(name: str, rest: str) -> Iterator[NamedPath]:
     text = f"${name}{rest}"
     if name.lower() == "pwd":
         yield NamedPath(text, f".{rest}")
-    elif name.lower() in _HOMES:
+    elif name.lower() in _FOLDER_VARIABLES:
         yield NamedPath(text, SOMEWHERE)
     else:
         if name.isupper():
@@ -241,19 +222,12 @@ _DRIVE_OR_SHARE: Final = re.compile(r"[A-Za-z]:[\\/]|\\\\")
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 _PLAIN: Final = re.compile(r"[\w.@~%/-]+")
 
-_Known: TypeAlias = dict[str, str | None]
-"""A cache of resolved paths, with None for paths that do not exist."""
-
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """A folder that file access is limited to; paths outside it are rejected.
+    """A folder that file access is limited to; paths outside it are rejected."""
 
-    Attributes:
-        root: Path of the folder, with symbolic links resolved.
-    """
-
-    root: Path
+    root: Path  # with symbolic links resolved
 
     @classmethod
     def at(cls, given: str, name: str = "workspace_root") -> Workspace:
@@ -269,9 +243,6 @@ class Workspace:
 
     def holds(self, path: str) -> bool:
         """Return whether a path, absolute or relative to the root, leads to a location in the workspace."""
-        return self._holds(path, {})
-
-    def _holds(self, path: str, known: _Known) -> bool:
         if found := _FILE_URL.match(path):
             path = unquote(path[found.end() :])
         if (
@@ -282,34 +253,8 @@ class Workspace:
             or (os.sep == "/" and _DRIVE_OR_SHARE.match(path))
         ):
             return False
-        root, real = str(self.root), self._real(path.replace("\\", "/"), known)
+        root, real = str(self.root), os.path.realpath(self.root / path.replace("\\", "/"))
         return real == root or real.startswith(root.rstrip(os.sep) + os.sep)
-
-    def _real(self, path: str, known: _Known) -> str:
-        """Return the target of a path with links resolved; missing parts are kept unchanged.
-
-        Unlike `os.path.realpath`, this does not check each folder again for every path, which matters for
-        content with many paths.
-        """
-        drive, rest = os.path.splitdrive(str(self.root / path))
-        here = drive
-        gone = 0
-        for name in rest.replace(os.sep, "/").split("/"):
-            if name == "..":
-                here, gone = here.rpartition(os.sep)[0], max(0, gone - 1)
-            elif name not in ("", "."):
-                here = f"{here}{os.sep}{name}"
-                found = None if gone else self._resolve_link(here, known)
-                gone += found is None
-                here = found or here
-        return here or os.sep
-
-    def _resolve_link(self, path: str, known: _Known) -> str | None:
-        """Return the target of a path whose last part may be a link; None if it does not exist."""
-        if path not in known:
-            there = path if os.path.lexists(path) else None
-            known[path] = os.path.realpath(path) if there and Path(path).is_symlink() else there
-        return known[path]
 
     def path(self, given: str) -> Path:
         """Return the absolute path of a file in the workspace, with links resolved."""
@@ -317,7 +262,7 @@ class Workspace:
             raise ArgumentError(f"{shortened(given)} is outside the workspace {str(self.root)!r}")
         return (self.root / given).resolve()
 
-    def confined(self, location: str | None) -> str | None:
+    def confine(self, location: str | None) -> str | None:
         """Return the location, or `outside workspace_root` if it contains a path outside the workspace."""
         if location is None:
             return None
@@ -337,17 +282,16 @@ class Workspace:
         # Checked with and without the line numbers at the end, which may be part of the file name.
         return all(self.holds(path) for path in {word, _LINES.sub("", word)} if path)
 
-    def named_outside(self, content: str) -> list[str]:
+    def paths_outside(self, content: str) -> list[str]:
         """Return the paths in the content that point outside the workspace, without duplicates."""
         return list(dict.fromkeys(self._outside(self._without_root(content), unknown=False)))
 
     def _outside(self, text: str, *, unknown: bool) -> Iterator[str]:
-        known: _Known = {}
         for named in dict.fromkeys(named_paths(text)):
             if named.path == UNKNOWN:
                 out = unknown
             else:
-                out = (named.sure or self._is_likely(named.path)) and not self._holds(named.path, known)
+                out = (named.sure or self._is_likely(named.path)) and not self.holds(named.path)
             if out:
                 yield named.text
 
