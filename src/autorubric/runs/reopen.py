@@ -56,9 +56,6 @@ class _ByPolicy:
     policy: GradingPolicy
 
     def __call__(self, task: GradingTask, votes: Votes, line: StoredItem) -> EnsembleEvaluationReport:
-        # Imported late, since opening a run builds no reports.
-        from autorubric.scoring.report_builder import build_report
-
         return build_report(
             task.submission, task.rubric.root, votes, self.policy, length_penalty=line.length_penalty
         )
