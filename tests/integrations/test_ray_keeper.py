@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from autorubric.errors import BudgetError
-from autorubric.integrations.ray_keeper import CostAsked, Keeper, SlotAsked, SlotEnded, Told
-from autorubric.integrations.ray_worker import BLOCK, Channel, KeptBudget, KeptLimits
+from autorubric.integrations.ray_worker import TURNS, Keeper, KeeperLine, SlotOutcome
 from autorubric.llm.rate_limits import RequestGate, RequestLimits, Slot
 from tests.integrations.handles import Handle, settled, turns
 
@@ -27,12 +26,12 @@ class WorkersGate:
 
     def __init__(self, name: str, keeper: Keeper, limits: RequestLimits = ONE) -> None:
         self.handle = Handle(keeper)
-        self._kept = KeptLimits(Channel(name, self.handle))
+        self._line = KeeperLine(name, self.handle)
         self._limits = limits
 
     def slot(self, tokens: int = 0) -> AbstractAsyncContextManager[Slot]:
         """A slot for one request."""
-        return self._kept.gate("p", self._limits).slot(tokens)
+        return self._line.gate("p", self._limits).slot(tokens)
 
 
 def gates(keeper: Keeper, names: str, limits: RequestLimits = ONE) -> tuple[WorkersGate, ...]:
@@ -80,30 +79,6 @@ def test_what_a_request_tells_counts_for_all_workers() -> None:
     settled(test)
 
 
-def test_many_requests_are_asked_for_in_few_calls() -> None:
-    """Those that come up together share calls to the keeper; one alone is not kept waiting for others."""
-
-    async def test() -> None:
-        keeper = Handle(Keeper(None, None))
-        line = Channel("a", keeper)
-        gate, budget = KeptLimits(line).gate("p", RequestLimits()), KeptBudget(line, counts_cost=False)
-
-        async def ask() -> None:
-            await budget.reserve(0.0)
-            async with gate.slot():
-                await asyncio.sleep(0)
-            await budget.settle(0.0, 0.0)
-
-        await ask()
-        await turns()
-        assert sum(keeper.calls.values()) <= 4
-        keeper.calls.clear()
-        await asyncio.gather(*(ask() for _ in range(1000)))
-        assert sum(keeper.calls.values()) <= 100
-
-    settled(test)
-
-
 def test_workers_take_turns_where_slots_are_few() -> None:
     """None waits until all that another one wants has been sent."""
 
@@ -116,10 +91,10 @@ def test_workers_take_turns_where_slots_are_few() -> None:
                 await asyncio.sleep(0)
 
         named = list(zip("ab", gates(Keeper(None, None), "ab"), strict=True))
-        await asyncio.gather(*(ask(name, gate) for name, gate in named for _ in range(5 * BLOCK)))
-        for start in range(0, 8 * BLOCK, 2 * BLOCK):
-            assert served[start : start + 2 * BLOCK].count("a") >= BLOCK // 2
-            assert served[start : start + 2 * BLOCK].count("b") >= BLOCK // 2
+        await asyncio.gather(*(ask(name, gate) for name, gate in named for _ in range(5 * TURNS)))
+        for start in range(0, 8 * TURNS, 2 * TURNS):
+            assert served[start : start + 2 * TURNS].count("a") >= TURNS // 2
+            assert served[start : start + 2 * TURNS].count("b") >= TURNS // 2
 
     settled(test)
 
@@ -128,13 +103,13 @@ def test_no_provider_waits_for_another() -> None:
     """However many requests to one wait, those to another go."""
 
     async def test() -> None:
-        limits = KeptLimits(Channel("a", Handle(Keeper(None, None))))
+        limits = KeeperLine("a", Handle(Keeper(None, None)))
 
         async def ask() -> None:
             async with limits.gate("full", ONE).slot():
                 await asyncio.Event().wait()
 
-        waiting = [asyncio.ensure_future(ask()) for _ in range(3 * BLOCK)]
+        waiting = [asyncio.ensure_future(ask()) for _ in range(3 * TURNS)]
         await turns()
         async with limits.gate("free", ONE).slot():
             pass
@@ -146,7 +121,7 @@ def test_no_provider_waits_for_another() -> None:
 
 
 def test_a_minute_holds_its_requests_over_all_workers() -> None:
-    """What is granted in a block counts one by one."""
+    """Requests of all workers count together."""
 
     async def test() -> None:
         sent: list[str] = []
@@ -195,21 +170,23 @@ def test_what_a_dead_worker_held_is_given_back() -> None:
 
     async def test() -> None:
         keeper = Keeper(None, 1.0)
-        block: list[Told] = [SlotAsked(0, "p", ONE, 0), SlotAsked(1, "p", ONE, 0), CostAsked(2, 0.9)]
-        assert {number for number, error in await keeper.tell("dead", block) if error is None} == {0, 2}
-        waiting = asyncio.ensure_future(keeper.answers("dead"))
+        assert await keeper.enter("dead", 0, "p", ONE, 0) is None
+        waiting = asyncio.ensure_future(keeper.enter("dead", 1, "p", ONE, 0))
+        assert await keeper.reserve("dead", 2, 0.9) is None
         (other,) = gates(keeper, "b")
         asking = asyncio.ensure_future(other.slot().__aenter__())
         await turns()
-        assert not asking.done()
+        assert not asking.done() and not waiting.done()
         await keeper.bury("dead")
         await asking
-        assert await waiting == []
+        await waiting
         assert (await keeper.spending()).cost == pytest.approx(0.9)
-        assert await keeper.tell("dead", [SlotAsked(3, "p", ONE, 0), SlotEnded(0)]) == []
-        assert await keeper.answers("dead") == []
+        await keeper.enter("dead", 3, "q", ONE, 0)
+        await keeper.end("dead", 0, SlotOutcome())
+        async with KeeperLine("c", Handle(keeper)).gate("q", ONE).slot():
+            pass
         with pytest.raises(BudgetError):
-            await KeptBudget(Channel("b", Handle(keeper)), counts_cost=True).reserve(0.2)
+            await KeeperLine("b", Handle(keeper), counts_cost=True).reserve(0.2)
         assert (await keeper.spending()).reached == "max_cost"
 
     settled(test)
@@ -267,7 +244,7 @@ def test_budgets_are_reserved_and_settled_over_all_workers() -> None:
 
     async def test() -> None:
         keeper = Keeper(None, 1.0)
-        one, two = (KeptBudget(Channel(name, Handle(keeper)), counts_cost=True) for name in "ab")
+        one, two = (KeeperLine(name, Handle(keeper), counts_cost=True) for name in "ab")
         await one.reserve(0.8)
         waits = asyncio.ensure_future(two.reserve(0.5))
         await turns()
@@ -287,12 +264,12 @@ def test_budgets_are_reserved_and_settled_over_all_workers() -> None:
     settled(test)
 
 
-def test_a_budget_asked_for_in_blocks_is_never_exceeded() -> None:
+def test_a_budget_that_many_ask_for_at_once_is_never_exceeded() -> None:
     """Of more requests than are allowed, as many go as are allowed, whoever sends them."""
 
     async def test() -> None:
         keeper = Keeper(70, None)
-        budgets = [KeptBudget(Channel(name, Handle(keeper)), counts_cost=False) for name in "abc"]
+        budgets = [KeeperLine(name, Handle(keeper)) for name in "abc"]
         asked = await asyncio.gather(
             *(budget.reserve(0.0) for budget in budgets for _ in range(50)), return_exceptions=True
         )
@@ -302,9 +279,8 @@ def test_a_budget_asked_for_in_blocks_is_never_exceeded() -> None:
     settled(test)
 
 
-@pytest.mark.parametrize("method", ["tell", "answers"])
-def test_when_the_keeper_is_gone_nothing_waits_for_it(method: str) -> None:
-    """What waits fails as the call did, and so does what comes later."""
+def test_when_the_keeper_is_gone_nothing_waits_for_it() -> None:
+    """Requests fail as the call to it does."""
 
     class Mortal(Keeper):
         async def gone(self, *given: Any) -> Any:
@@ -314,7 +290,7 @@ def test_when_the_keeper_is_gone_nothing_waits_for_it(method: str) -> None:
         keeper = Mortal(None, None)
         (gate,) = gates(keeper, "a")
         async with gate.slot():
-            setattr(keeper, method, keeper.gone)
+            keeper.enter = keeper.gone
             for _ in range(2):
                 with pytest.raises(ConnectionError, match="no such actor"):
                     await gate.slot().__aenter__()

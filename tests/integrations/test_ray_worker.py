@@ -11,8 +11,8 @@ import pytest
 from autorubric import CriterionGrader
 from autorubric.criteria import Submission
 from autorubric.grading import GradingTask
-from autorubric.integrations.ray_keeper import Keeper
-from autorubric.integrations.ray_worker import Worker
+from autorubric.integrations.ray_worker import Keeper, Worker
+from autorubric.judges import JudgeRequest
 from autorubric.llm.rate_limits import RequestLimits, limiter_for, set_authority
 from autorubric.runs import ItemWork
 from tests.integrations.handles import Handle, settled
@@ -37,54 +37,63 @@ def work(count: int) -> list[ItemWork]:
     ]
 
 
-def test_a_worker_tells_votes_and_items_as_they_come() -> None:
-    """Every vote comes before its item is done, and nothing is told twice; its limits are the keeper's."""
+def test_a_worker_reports_votes_as_they_are_cast() -> None:
+    """Every vote is reported once, the last with the item's result; the worker's limits are the keeper's."""
 
     async def test() -> None:
         keeper = Handle(Keeper(None, None))
-        worker = Worker("w", CriterionGrader(judges=[CountingJudge()]), keeper, True, False)
-        assert not await worker.begin()
+        grader = CriterionGrader(judges=[CountingJudge()])
+        worker = Worker("w", grader, keeper, counts_cost=True, keeps_exchanges=False)
+        await worker.begin()
         async with limiter_for("p", RequestLimits(parallel=1)).slot():
             pass
-        assert keeper.calls["tell"]
-        votes: list[Any] = []
-        done: list[Any] = []
-        batch = work(5)
-        while len(done) < 5:
-            parcel = await worker.exchange(batch)
-            batch = []
-            votes += parcel.votes
-            done += parcel.done
-        assert len({(one.item_id, one.criterion) for one in votes}) == len(votes) == 10
-        assert sorted(one.item_id for one in done) == [f"i{n}" for n in range(5)]
+        assert keeper.calls["enter"]
+        for item in work(5):
+            reports = [report async for report in worker.grade(item)]
+            votes = [vote for report in reports for vote in report.votes]
+            assert len({one.criterion for one in votes}) == len(votes) == 2
+            assert reports[-1].done is not None
+            assert reports[-1].done.item_id == item.task.item_id
         await worker.close()
 
     settled(test)
 
 
-def test_a_bug_comes_after_what_finished_beside_it() -> None:
-    """First the parcel, then the exception."""
+def test_a_vote_is_reported_while_others_are_awaited() -> None:
+    """If the process dies then, the vote is not requested again."""
+    is_reported = asyncio.Event()
 
-    class Broken(CriterionGrader):
-        other_is_told = asyncio.Event()
-
-        async def judge(self, task: Any, **options: Any) -> Any:
-            if task.item_id == "i1":
-                await self.other_is_told.wait()
-                raise ZeroDivisionError("a bug")
-            return await super().judge(task, **options)
+    async def ask(request: JudgeRequest) -> str:
+        if request.criterion.name == "pear":
+            await is_reported.wait()
+        return "MET"
 
     async def test() -> None:
-        worker = Worker("w", Broken(judges=[CountingJudge()]), Handle(Keeper(None, None)), None, True)
-        batch = work(2)
-        done: list[str] = []
-        while not done:
-            parcel = await worker.exchange(batch)
-            batch, done = [], [one.item_id for one in parcel.done]
-        assert done == ["i0"]
-        Broken.other_is_told.set()
+        grader = CriterionGrader(judges=[ask])
+        worker = Worker("w", grader, Handle(Keeper(None, None)), counts_cost=None, keeps_exchanges=True)
+        reports = worker.grade(work(1)[0])
+        first = await anext(reports)
+        assert [vote.criterion for vote in first.votes] == ["apple"]
+        is_reported.set()
+        assert [vote.criterion async for report in reports for vote in report.votes] == ["pear"]
+
+    settled(test)
+
+
+def test_a_bug_is_raised_after_the_votes_of_the_item() -> None:
+    """First the votes, then the exception."""
+
+    class Broken(CriterionGrader):
+        def aggregate(self, task: GradingTask, votes: Any) -> Any:
+            raise ZeroDivisionError("a bug")
+
+    async def test() -> None:
+        grader = Broken(judges=[CountingJudge()])
+        worker = Worker("w", grader, Handle(Keeper(None, None)), counts_cost=None, keeps_exchanges=True)
+        votes: list[Any] = []
         with pytest.raises(ZeroDivisionError):
-            while True:
-                await worker.exchange([])
+            async for report in worker.grade(work(1)[0]):
+                votes += report.votes
+        assert len(votes) == 2
 
     settled(test)

@@ -1,4 +1,4 @@
-"""The executor for Ray clusters, which sends batches of items to actors that report votes as they are cast.
+"""The executor for Ray clusters, which sends items to actors that report votes as they are cast.
 
 This is the only module that imports `ray`. `executor="ray"` finds the executor through the entry point group
 `autorubric.executors`. Each actor opens its own connections from the grader's specs, and one further actor
@@ -11,23 +11,23 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections import deque
+import time
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain, islice
+from itertools import chain
 from typing import Any, Final
 
 from autorubric.errors import ArgumentError, MissingDependencyError, RunError
 from autorubric.grading.base import Grader
-from autorubric.integrations.ray_keeper import Keeper
-from autorubric.integrations.ray_worker import Parcel, Worker
-from autorubric.llm.budget import Spending, SpendingLimit, budget_in_force
+from autorubric.integrations.ray_worker import Keeper, Report, Worker
+from autorubric.llm.budget import Budget, SpendingLimit, budget_in_force
 from autorubric.runs.config import EvalConfig
 from autorubric.runs.executor import ItemWork
 from autorubric.runs.items import GradedItem
 from autorubric.scoring.votes import Listener, VoteCast
+from autorubric.support.concurrency import run_bounded
 
 try:
     import ray
@@ -38,16 +38,18 @@ except ImportError as error:
         f"executor='ray' requires the package 'ray' ({error}); run: pip install ray"
     ) from error
 
-_BATCH: Final = 8
-"""Number of items sent to a worker at a time."""
 _AHEAD: Final = 64
 """Maximum number of concurrent items per worker, if the run does not specify a maximum."""
+_ENOUGH: Final = 8
+"""A further worker is started if more than this number of items wait for each worker that is starting."""
 _MANY_WAIT: Final = 1_000_000
 """Maximum number of pending calls to the keeper."""
 _SUSPECT: Final = 2
 """After this many worker deaths, an item is graded alone to find out whether the item causes them."""
 _DEADLY: Final = 3
 """After this many worker deaths, an item is abandoned."""
+_SOON_SECONDS: Final = 10.0
+"""Seconds within which a worker is expected to start."""
 _STILLBORN: Final = 5
 """After this many consecutive workers that died before they started, the run ends."""
 _FAREWELL_SECONDS: Final = 5.0
@@ -66,20 +68,22 @@ class RayExecutor:
         self, work: Iterable[ItemWork], grader: Grader, listener: Listener
     ) -> AsyncGenerator[GradedItem, None]:
         """Yield the result of grading each item, as specified by `Executor`."""
-        pieces = iter(work)
-        first = next(pieces, None)
+        items = iter(work)
+        first = next(items, None)
         if first is None:
             # Without items, no cluster is started.
             return
         async with _cluster():
-            crew = _Crew(self._config, chain([first], pieces), grader, listener)
+            crew = _Crew(self._config, grader, listener)
             try:
-                while crew.at_work():
-                    for done in await crew.next():
-                        yield done
-                await crew.farewell()
+                finished = run_bounded(chain([first], items), crew.grade, limit=crew.limit)
+                async with aclosing(finished):
+                    async for done in finished:
+                        if done is not None:
+                            yield done
+                await crew.close()
             finally:
-                crew.dismiss()
+                crew.kill()
 
 
 @asynccontextmanager
@@ -100,222 +104,194 @@ async def _cluster() -> AsyncIterator[None]:
         ray.shutdown()
 
 
-@dataclass(slots=True, kw_only=True)
-class _Piece:
-    """An item that is being graded.
-
-    Attributes:
-        work: The item with its stored votes.
-        told: Votes reported by workers.
-        deaths: Number of workers that died while grading the item.
-    """
-
-    work: ItemWork
-    told: list[VoteCast] = field(default_factory=list)
-    deaths: int = 0
-
-    def to_send(self) -> ItemWork:
-        """Return the item with the votes reported so far."""
-        if not self.told:
-            return self.work
-        stored = {name: list(votes) for name, votes in self.work.stored.items()}
-        for event in self.told:
-            if not event.vote.without_reply:
-                stored.setdefault(event.criterion, []).append(event.vote)
-        return replace(self.work, stored=stored)
-
-
 @dataclass(slots=True, kw_only=True, eq=False)
 class _Hand:
-    """A worker as seen by the calling process.
-
-    Attributes:
-        name: Name of the worker.
-        actor: Handle of its Ray actor.
-        under_way: Items that the worker is grading, by item id.
-        call: The current call to the worker; None if the worker is idle.
-        has_begun: Whether the worker's process has started.
-    """
+    """A worker as seen by the calling process."""
 
     name: str
     actor: Any
-    call: asyncio.Future[Parcel] | None
-    under_way: dict[str, _Piece] = field(default_factory=dict)
+    alone: bool  # hired for one item that other workers died on
+    hired_at: float
     has_begun: bool = False
+    running: int = 0  # items
 
 
 class _Crew:
     """The workers of one run and the keeper of its limits."""
 
-    def __init__(self, config: EvalConfig, work: Iterable[ItemWork], grader: Grader, listener: Listener):
-        self._work = iter(work)
+    def __init__(self, config: EvalConfig, grader: Grader, listener: Listener) -> None:
         self._grader = grader
         self._listener = listener
         self._keeps_exchanges = config.store_prompts
-        self._has_budget = config.max_calls is not None or config.max_cost is not None
-        self._counts_cost = config.max_cost is not None
+        has_budget = config.max_calls is not None or config.max_cost is not None
+        self._counts_cost = config.max_cost is not None if has_budget else None
         processors = max(1, int(ray.cluster_resources().get("CPU", 1)))  # type: ignore[no-untyped-call]
         self._most = min(processors, config.max_concurrent_items or processors)
-        self._ahead = (config.max_concurrent_items or _AHEAD * self._most) // self._most
-        self._waiting: deque[_Piece] = deque()
-        self._suspects: deque[_Piece] = deque()
+        self.limit = config.max_concurrent_items or _AHEAD * self._most
+        self._ahead = self.limit // self._most
         self._hands: list[_Hand] = []
+        self._suspected: list[_Hand] = []
+        self._starting: set[asyncio.Task[None]] = set()
+        self._waiting = 0
+        self._changed = asyncio.Event()
         self._hired = self._stillborn = 0
+        self._failure: Exception | None = None
         here = NodeAffinitySchedulingStrategy(node_id=ray.get_runtime_context().get_node_id(), soft=True)
         keeper = ray.remote(Keeper).options(num_cpus=0, max_concurrency=_MANY_WAIT, scheduling_strategy=here)
         self._keeper: Any = keeper.remote(config.max_calls, config.max_cost)
 
-    def at_work(self) -> bool:
-        """Assign work to idle workers; return False if no work is left."""
-        self._hire()
-        for hand in self._hands:
-            if hand.call is None:
-                pieces = self._take(hand)
-                if pieces or hand.under_way:
-                    batch = [piece.to_send() for piece in pieces]
-                    hand.call = asyncio.ensure_future(_answer(hand.actor.exchange.remote(batch)))
-        return any(hand.call is not None for hand in self._hands)
+    async def grade(self, work: ItemWork) -> GradedItem | None:
+        """Grade an item in workers until one does not die; return None if the budget is used up."""
+        votes: list[VoteCast] = []
+        for deaths in range(_DEADLY):
+            hand = self._hire(alone=True) if deaths >= _SUSPECT else await self._next_hand()
+            try:
+                if not hand.alone and _is_over(budget_in_force()):
+                    return None
+                done = await self._grade_in(hand, _with_votes(work, votes), votes)
+                return None if done is None else replace(done, votes_cast=len(votes))
+            except RayActorError:
+                await self._bury(hand)
+            finally:
+                hand.running -= 1
+                self._wake()
+        error = f"RunError: {_DEADLY} worker processes died while grading the item"
+        return GradedItem.of_error(work.task, work.position, error, votes_cast=len(votes))
 
-    async def next(self) -> list[GradedItem]:
-        """Wait for the next report of a worker and return the finished items."""
-        calls = [hand.call for hand in self._hands if hand.call is not None]
-        await asyncio.wait(calls, return_when=asyncio.FIRST_COMPLETED)
-        found: list[GradedItem] = []
-        for hand in [one for one in self._hands if one.call is not None and one.call.done()]:
-            call = hand.call
-            assert call is not None
-            failure = call.exception()
-            if isinstance(failure, RayActorError):
-                hand.call = None
-                found += await self._lost(hand, failure)
-            elif failure is None:
-                hand.call = None
-                found += await self._heard(hand, call.result())
-            elif not found:
-                raise failure
-        return found
-
-    async def farewell(self) -> None:
+    async def close(self) -> None:
         """Ask the workers to release their resources."""
-        closing = [_answer(hand.actor.close.remote()) for hand in self._hands if hand.has_begun]
+        closing = [_result(hand.actor.close.remote()) for hand in self._hands if hand.has_begun]
         if closing:
             gone = asyncio.gather(*closing, return_exceptions=True)
             await asyncio.wait([gone], timeout=_FAREWELL_SECONDS)
 
-    def dismiss(self) -> None:
+    def kill(self) -> None:
         """Kill all processes of the run."""
-        for hand in self._hands:
-            if hand.call is not None:
-                hand.call.cancel()
+        for task in self._starting:
+            task.cancel()
+        for hand in [*self._hands, *self._suspected]:
             ray.kill(hand.actor)
         ray.kill(self._keeper)
 
-    def _hire(self) -> None:
-        """Start workers for the items that are waiting."""
-        starting = sum(not hand.has_begun for hand in self._hands)
-        while len(self._hands) < self._most and self._is_there(starting * _BATCH + 1):
-            self._hired += 1
-            name = f"worker {self._hired}"
-            budget = self._counts_cost if self._has_budget else None
-            try:
-                actor: Any = ray.remote(Worker).remote(
-                    name, self._grader, self._keeper, budget, self._keeps_exchanges
+    async def _next_hand(self) -> _Hand:
+        """Wait for a worker with room for another item."""
+        self._waiting += 1
+        try:
+            while True:
+                if self._failure is not None:
+                    raise self._failure
+                starting = [hand for hand in self._hands if not hand.has_begun]
+                enough = min(_ENOUGH, self._ahead)
+                if len(self._hands) < self._most and self._waiting > enough * len(starting):
+                    starting.append(self._hire())
+                # Items that a worker is about to have room for are left to it.
+                is_soon = any(time.monotonic() - hand.hired_at < _SOON_SECONDS for hand in starting)
+                room = enough if is_soon else self._ahead
+                free = [hand for hand in self._hands if hand.has_begun and hand.running < room]
+                if free:
+                    hand = min(free, key=lambda one: one.running)
+                    hand.running += 1
+                    return hand
+                await self._changed.wait()
+        finally:
+            self._waiting -= 1
+
+    def _hire(self, *, alone: bool = False) -> _Hand:
+        """Start a worker."""
+        self._hired += 1
+        name = f"worker {self._hired}"
+        try:
+            actor: Any = (
+                ray.remote(Worker)
+                .options(max_concurrency=self.limit + 1)
+                .remote(
+                    name,
+                    self._grader,
+                    self._keeper,
+                    counts_cost=self._counts_cost,
+                    keeps_exchanges=self._keeps_exchanges,
                 )
-            except TypeError as error:
-                raise ArgumentError(
-                    f"executor='ray': the grader cannot be sent to another process: {error}"
-                ) from error
-            call = asyncio.ensure_future(_answer(actor.begin.remote()))
-            self._hands.append(_Hand(name=name, actor=actor, call=call))
-            starting += 1
-
-    def _is_there(self, count: int) -> bool:
-        """Return whether at least `count` items are waiting, fetching more items if needed."""
-        more = count - len(self._waiting) - len(self._suspects)
-        if more > 0:
-            self._waiting.extend(_Piece(work=work) for work in islice(self._work, more))
-        return len(self._waiting) + len(self._suspects) >= count
-
-    def _take(self, hand: _Hand) -> list[_Piece]:
-        """Return the items that an idle worker should start."""
-        if self._suspects:
-            pieces = [] if hand.under_way else [self._suspects.popleft()]
-        elif any(piece.deaths >= _SUSPECT for piece in hand.under_way.values()):
-            pieces = []
+            )
+        except TypeError as error:
+            raise ArgumentError(
+                f"executor='ray': the grader cannot be sent to another process: {error}"
+            ) from error
+        hand = _Hand(name=name, actor=actor, alone=alone, hired_at=time.monotonic(), running=int(alone))
+        if alone:
+            self._suspected.append(hand)
         else:
-            room = min(_BATCH, self._ahead - len(hand.under_way))
-            self._is_there(room)
-            pieces = [self._waiting.popleft() for _ in range(min(room, len(self._waiting)))]
-        hand.under_way.update((piece.work.task.item_id, piece) for piece in pieces)
-        return pieces
+            self._hands.append(hand)
+            self._starting.add(asyncio.ensure_future(self._begin(hand)))
+        return hand
 
-    async def _heard(self, hand: _Hand, parcel: Parcel) -> list[GradedItem]:
-        hand.has_begun, self._stillborn = True, 0
-        for event in parcel.votes:
-            hand.under_way[event.item_id].told.append(event)
-            self._listener.vote_cast(event)
-        budget = budget_in_force()
-        if budget is not None and budget.stop_reason is not None:
-            # The workers are not notified and finish the items that they have.
-            self._hand_out_no_more()
-        if parcel.unfinished:
-            for item_id in parcel.unfinished:
-                del hand.under_way[item_id]
-            await self._tell_budget()
-        found = []
-        for done in parcel.done:
-            piece = hand.under_way.pop(done.item_id)
-            found.append(replace(done, votes_cast=len(piece.told)))
-        return found
+    async def _begin(self, hand: _Hand) -> None:
+        """Wait until a worker's process has started, and let items have it."""
+        try:
+            await _result(hand.actor.begin.remote())
+            hand.has_begun, self._stillborn = True, 0
+        except RayActorError as error:
+            self._stillborn += 1
+            if self._stillborn >= _STILLBORN:
+                self._failure = RunError(
+                    f"executor='ray': {self._stillborn} consecutive workers failed to start: {error}"
+                )
+            await self._bury(hand)
+        # Raised in the items that wait for a worker.
+        except Exception as error:
+            self._failure = error
+        self._wake()
 
-    async def _tell_budget(self) -> None:
-        """Report the spending to the run, and stop handing out items if the budget is used up."""
-        spending: Spending = await _keeper_result(self._keeper.spending.remote())
+    async def _bury(self, hand: _Hand) -> None:
+        """Release what a dead worker held."""
+        if hand in self._hands:
+            self._hands.remove(hand)
+        await _keeper_result(self._keeper.bury.remote(hand.name))
+
+    def _wake(self) -> None:
+        """Let the items that wait for a worker look again."""
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    async def _grade_in(self, hand: _Hand, work: ItemWork, votes: list[VoteCast]) -> GradedItem | None:
+        """Return a worker's result for an item, and add the votes that it reports."""
+        async for reference in hand.actor.grade.remote(work):
+            report: Report = await _result(reference)
+            votes += report.votes
+            for event in report.votes:
+                self._listener.vote_cast(event)
+            if report.done is not None:
+                return report.done
         budget = budget_in_force()
         if isinstance(budget, SpendingLimit):
-            budget.spending = spending
-        if spending.reached is not None:
-            self._hand_out_no_more()
-
-    def _hand_out_no_more(self) -> None:
-        self._waiting.clear()
-        self._suspects.clear()
-
-    async def _lost(self, hand: _Hand, why: BaseException) -> list[GradedItem]:
-        """Requeue the items of a dead worker, and return the items that are abandoned."""
-        self._hands.remove(hand)
-        await _keeper_result(self._keeper.bury.remote(hand.name))
-        self._stillborn += not hand.has_begun
-        if self._stillborn >= _STILLBORN:
-            raise RunError(f"executor='ray': {self._stillborn} consecutive workers failed to start: {why}")
-        given_up = []
-        for piece in hand.under_way.values():
-            piece.deaths += 1
-            if piece.deaths >= _DEADLY:
-                given_up.append(_lost_item(piece))
-            else:
-                (self._suspects if piece.deaths >= _SUSPECT else self._waiting).append(piece)
-        return given_up
+            # The run hands out no more items when its budget shows that a limit was reached.
+            budget.spending = await _keeper_result(self._keeper.spending.remote())
+        return None
 
 
-def _lost_item(piece: _Piece) -> GradedItem:
-    return GradedItem.of_error(
-        piece.work.task,
-        piece.work.position,
-        f"RunError: {piece.deaths} worker processes died while grading the item",
-        votes_cast=len(piece.told),
-    )
+def _with_votes(work: ItemWork, votes: list[VoteCast]) -> ItemWork:
+    """Return an item with the votes reported so far, which are not requested again."""
+    if not votes:
+        return work
+    stored = {name: list(known) for name, known in work.stored.items()}
+    for event in votes:
+        if not event.vote.without_reply:
+            stored.setdefault(event.criterion, []).append(event.vote)
+    return replace(work, stored=stored)
+
+
+def _is_over(budget: Budget | None) -> bool:
+    return isinstance(budget, SpendingLimit) and budget.is_over
 
 
 async def _keeper_result(reference: Any) -> Any:
     """Return the result of a call to the keeper."""
     try:
-        return await _answer(reference)
+        return await _result(reference)
     except RayActorError as error:
         raise RunError(_KEEPER_DIED) from error
 
 
-async def _answer(reference: Any) -> Any:
+async def _result(reference: Any) -> Any:
     """Return the result of a call to an actor."""
     try:
         return await reference

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Self, TypedDict, Unpack
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from autorubric.errors import ArgumentError
+from autorubric.support.reading_errors import validation_text
 
 OnMismatch = Literal["refuse", "rejudge", "fork"]
 StopReason = Literal["max_calls", "max_cost", "same_error"]
@@ -26,6 +29,23 @@ class Shard(NamedTuple):
     number: int
     shards: int
     whole: str
+
+
+class EvalOptions(TypedDict, total=False):
+    """Options of a run as keywords; `EvalConfig` describes them and has their defaults."""
+
+    fail_fast: bool
+    show_progress: bool
+    progress_style: ProgressStyle
+    max_concurrent_items: int | None
+    experiment_name: str | None
+    experiments_dir: str | Path
+    resume: bool
+    on_mismatch: OnMismatch
+    store_prompts: bool
+    executor: str
+    max_calls: int | None
+    max_cost: float | None
 
 
 class EvalConfig(BaseModel):
@@ -71,3 +91,15 @@ class EvalConfig(BaseModel):
     max_cost: float | None = Field(default=None, gt=0.0, allow_inf_nan=False)
     shard: Shard | None = None
     run_file: str | None = Field(default=None, repr=False)
+
+    def replaced(self, **options: Unpack[EvalOptions]) -> Self:
+        """Return a copy with other options.
+
+        Raises:
+            ArgumentError: If an option is unknown or its value is invalid.
+        """
+        given: dict[str, Any] = {**options}
+        try:
+            return self.model_validate({**dict(self), **given})
+        except ValidationError as error:
+            raise ArgumentError(f"invalid run options: {validation_text(error, type(self), given)}") from None

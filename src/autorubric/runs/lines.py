@@ -9,7 +9,7 @@ from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import cache
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
+from typing import Any, Final, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 from pydantic_core import CoreConfig, CoreSchema, SchemaSerializer, SchemaValidator, ValidationError
 from pydantic_core.core_schema import (
@@ -35,14 +35,10 @@ from autorubric.errors import TokenUsage
 from autorubric.runs.items import GradedItem
 from autorubric.runs.manifest import PROMPTS, log_entries, read_manifest
 from autorubric.runs.notices import warn_of_damage
-from autorubric.scoring.votes import Exchanged
+from autorubric.scoring.votes import Exchanged, JudgeVote
 from autorubric.support.json_text import compact_json, read_compact
 from autorubric.support.objects import Json
 from autorubric.support.record_log import is_intact, line_offset, log_lines
-
-if TYPE_CHECKING:
-    from autorubric.scoring.votes import JudgeVote
-
 
 # The beginning of a vote's line, which is enough to find its item.
 _WHOSE: Final = re.compile(rb'\{"item":("(?:[^"\\]|\\.)*")')
@@ -172,8 +168,6 @@ class _VoteLines(NamedTuple):
 @cache
 def _votes() -> _VoteLines:
     """Create the reader and writer of votes on first use, since opening a run does not read votes."""
-    from autorubric.scoring.votes import JudgeVote
-
     key = {"item": _TEXT, "criterion": _TEXT, "digest": _TEXT}
     read, written = typed_dict_field(_schema_of(JudgeVote)), typed_dict_field(_instance_of(JudgeVote))
     return _VoteLines(

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 from autorubric.datasets.dataset import RubricDataset
 from autorubric.datasets.stream import line_of
 from autorubric.errors import ArgumentError, RunError, RunFormatError, RunMismatchError
 from autorubric.grading.base import GraderDescription
-from autorubric.runs.config import EvalConfig, Shard
+from autorubric.runs.config import EvalConfig, EvalOptions, Shard
 from autorubric.runs.dataset_copy import stored_dataset
 from autorubric.runs.differences import asking_differences, content_fingerprint, deciding_differences
 from autorubric.runs.index import LineValidity, RunIndex
@@ -336,7 +336,9 @@ def _is_of(body: bytes, items: Set[str]) -> bool:
         return False
 
 
-def run_shard(dataset: RubricDataset, grader: Grader, i: int, n: int, **options: Any) -> EvalResult:
+def run_shard(
+    dataset: RubricDataset, grader: Grader, i: int, n: int, **options: Unpack[EvalOptions]
+) -> EvalResult:
     """Grade every `n`-th item, starting at item `i`, in a separate run folder, and return the result.
 
     To grade each item once, call this function for each `i` from 0 to n - 1, on any machines, and merge the
@@ -347,14 +349,14 @@ def run_shard(dataset: RubricDataset, grader: Grader, i: int, n: int, **options:
         grader: The grader.
         i: Index of the shard, from 0.
         n: Number of shards.
-        options: See `evaluate`. The run is named after `experiment_name`, or the dataset if not set, with the
-            suffix `-i-of-n`.
+        **options: Fields of `EvalConfig`. The run is named after `experiment_name`, or the dataset if not
+            set, with the suffix `-i-of-n`.
 
     Raises:
         ArgumentError: If the shard does not exist or has no items; see also `evaluate`.
         RunError: If the run folder cannot be used as requested.
     """
-    part, config = shard_of(dataset, EvalConfig(**options), i, n)
+    part, config = shard_of(dataset, EvalConfig().replaced(**options), i, n)
     grader.check_rubrics(dataset.rubrics())
     return EvalRunner(part, grader, config).run_sync()
 

@@ -22,7 +22,7 @@ from autorubric.runs.items import EvalTimingStats
 from autorubric.runs.lines import StoredItem
 from autorubric.runs.manifest import DATASET, ITEMS, LogEntries, log_entries, read_manifest
 from autorubric.runs.notices import damage_error, warn_of_damage
-from autorubric.scoring.report_builder import GradingPolicy
+from autorubric.scoring.report_builder import GradingPolicy, build_report
 from autorubric.scoring.votes import Votes
 from autorubric.support.objects import Json
 
@@ -56,9 +56,6 @@ class _ByPolicy:
     policy: GradingPolicy
 
     def __call__(self, task: GradingTask, votes: Votes, line: StoredItem) -> EnsembleEvaluationReport:
-        # Imported late, since opening a run builds no reports.
-        from autorubric.scoring.report_builder import build_report
-
         return build_report(
             task.submission, task.rubric.root, votes, self.policy, length_penalty=line.length_penalty
         )

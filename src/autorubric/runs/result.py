@@ -16,11 +16,14 @@ from autorubric.runs.config import StopReason
 from autorubric.runs.differences import mapping_in
 from autorubric.runs.item_results import StoredResults, View
 from autorubric.runs.items import EvalTimingStats, ItemResult
+from autorubric.runs.lines import StoredExchange, stored_exchanges
 from autorubric.runs.manifest import read_manifest
 from autorubric.runs.reopen import StoredRun, reopen
 from autorubric.support.frames import Library, in_library
 from autorubric.support.objects import Json
 
+# Methods import metrics, reports, exports and blocks when they are called: most programs only read the scores
+# of a run, and each of these modules takes as long to load (20 to 500 ms) as opening the run.
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
@@ -30,7 +33,6 @@ if TYPE_CHECKING:
     from autorubric.reports.critique import CritiqueView
     from autorubric.rubric.rubric import Rubric
     from autorubric.runs.export import ExportFormat, ExportTable
-    from autorubric.runs.lines import StoredExchange
     from autorubric.runs.rescore import Policies
     from autorubric.scoring.reports import EnsembleEvaluationReport
     from autorubric.support.blocks import Block
@@ -187,7 +189,6 @@ class EvalResult:
             ArgumentError: If a graded item is missing from the dataset or has a different text there, or an
                 argument has an unknown value.
         """
-        # Imported late, since metrics load numpy, which takes time.
         from autorubric.metrics.summaries.compute import compute_metrics
 
         return compute_metrics(
@@ -236,7 +237,6 @@ class EvalResult:
         `cannot_assess_count`, `tokens`, `cost` (in US dollars), `seconds` and `error`. Undefined values, such
         as the answer if the panel abstained, are missing. With `library="polars"`, return a polars DataFrame.
         """
-        # Imported late, here and below, since few runs are exported and the formats take time to load.
         from autorubric.runs.export import scores_table
 
         return in_library(scores_table(self), library)
@@ -293,7 +293,6 @@ class EvalResult:
             ArgumentError: If the baseline run graded different items, or `max_chars` is negative.
             FileError: If the file cannot be written.
         """
-        # Imported late, like metrics.
         from autorubric.reports.page import DEFAULT_MAX_CHARS, write_report
 
         most = DEFAULT_MAX_CHARS if max_chars is None else max_chars
@@ -312,7 +311,6 @@ class EvalResult:
 
     def blocks(self) -> list[Block]:
         """Return the run's figures as blocks for renderers."""
-        # Imported late, since most callers only read the scores of a run.
         from autorubric.support.blocks import ScalarBlock, TextBlock
 
         cost, usage = self.total_completion_cost, self.total_token_usage
@@ -372,7 +370,6 @@ class EvalResult:
                 run's rubric.
             RunFormatError: If the run folder is missing or damaged.
         """
-        # Imported late, since few runs are rescored.
         from autorubric.runs.rescore import rescore
 
         return self._of(self.experiment_dir, rescore(self.experiment_dir, rubric, policies))
@@ -386,8 +383,6 @@ class EvalResult:
         Raises:
             OSError: If the file cannot be read.
         """
-        from autorubric.runs.lines import stored_exchanges
-
         return stored_exchanges(self.experiment_dir, item_id)
 
     @classmethod

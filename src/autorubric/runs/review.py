@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
 
 from autorubric.criteria.base import BaseCriterion
 from autorubric.criteria.values import Answer, Submission
@@ -16,7 +16,7 @@ from autorubric.runs.items import ItemResult
 from autorubric.runs.result import EvalResult
 from autorubric.scoring.decisions import counted_vote
 from autorubric.scoring.reports import CriterionReport, EnsembleEvaluationReport
-from autorubric.support.concurrency import run_bounded, run_sync
+from autorubric.support.concurrency import run_bounded, sync_twin
 from autorubric.support.objects import Json
 from autorubric.support.reading_errors import nearest_key
 
@@ -257,6 +257,10 @@ async def fill_ground_truth(dataset: RubricDataset, grader: Grader, *, force: bo
     return dataset.with_items(items)
 
 
+fill_ground_truth_sync = sync_twin(fill_ground_truth)
+"""Call `fill_ground_truth` from synchronous code, even inside a running event loop."""
+
+
 def _label(report: CriterionReport) -> Json:
     criterion, decided = report.criterion, report.decision.answer
     try:
@@ -275,8 +279,3 @@ def _label(report: CriterionReport) -> Json:
 def _lacks_truth(dataset: RubricDataset, position: int) -> bool:
     truth = dataset.item_truth(position) or {}
     return any(truth.get(criterion.name or "") is None for criterion in dataset.get_item_rubric(position))
-
-
-def fill_ground_truth_sync(dataset: RubricDataset, grader: Grader, **options: Any) -> RubricDataset:
-    """Call `fill_ground_truth` from synchronous code, even if an event loop is running."""
-    return run_sync(fill_ground_truth(dataset, grader, **options))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final, Unpack
 
 from pydantic import ValidationError
 
@@ -16,12 +16,12 @@ from autorubric.grading.grader import CriterionGrader
 from autorubric.grading.plan import FewShotConfig
 from autorubric.judges.panel import JudgeLike, JudgeSpec, builtin_judge
 from autorubric.rubric.rubric import Rubric
-from autorubric.runs.config import EvalConfig
+from autorubric.runs.config import EvalConfig, EvalOptions
 from autorubric.runs.result import EvalResult
 from autorubric.runs.run_file import DataSource, JudgeEntry, RunFile, read_run_file
 from autorubric.runs.runner import EvalRunner
 from autorubric.scoring.policies import LengthPenalty
-from autorubric.support.concurrency import run_sync
+from autorubric.support.concurrency import sync_method
 
 _OF_GRADER: Final = (
     *("aggregation", "ordinal_aggregation", "nominal_aggregation", "ranking_aggregation"),
@@ -43,26 +43,20 @@ class RunSetup:
     grader: CriterionGrader
     config: EvalConfig
 
-    async def evaluate(self, **options: Any) -> EvalResult:
+    async def evaluate(self, **options: Unpack[EvalOptions]) -> EvalResult:
         """Grade the dataset, store the results in a run folder, and return them.
 
         Args:
-            options: Fields of `EvalConfig` that override the run file.
+            **options: Fields of `EvalConfig` that override the run file.
 
         Raises:
             ArgumentError: If an option is not a field of `EvalConfig`, or its value is invalid.
             RunError: If the run folder cannot be used with these options.
         """
-        try:
-            config = EvalConfig.model_validate({**dict(self.config), **options})
-        except ValidationError as error:
-            faults = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())
-            raise ArgumentError(f"invalid run options: {faults}") from None
-        return await EvalRunner(self.dataset, self.grader, config).run()
+        return await EvalRunner(self.dataset, self.grader, self.config.replaced(**options)).run()
 
-    def evaluate_sync(self, **options: Any) -> EvalResult:
-        """Run `evaluate` synchronously; safe inside a running event loop."""
-        return run_sync(self.evaluate(**options))
+    evaluate_sync = sync_method(evaluate)
+    """Call `evaluate` from synchronous code, even inside a running event loop."""
 
 
 def load_run(path: str | Path = "autorubric.yaml") -> RunSetup:

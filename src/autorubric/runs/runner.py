@@ -9,12 +9,11 @@ from contextlib import AbstractContextManager, aclosing, nullcontext, suppress
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime, timedelta
 from itertools import takewhile
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 from autorubric.datasets.dataset import RubricDataset
 from autorubric.errors import ArgumentError, ItemFailedError, RunWriteError
-from autorubric.runs.config import EvalConfig, OnMismatch, ProgressStyle, StopReason
+from autorubric.runs.config import EvalConfig, EvalOptions, StopReason
 from autorubric.runs.differences import ItemDigests, content_fingerprint
 from autorubric.runs.executor import Executor, ItemWork, RepeatedErrors, executor_of, fewer_gc_collections
 from autorubric.runs.item_results import StoredResults, answered_votes, grading_task
@@ -23,7 +22,7 @@ from autorubric.runs.lines import StoredItem, StoredVote
 from autorubric.runs.open import OpenRun, open_run
 from autorubric.runs.preflight import Preflight, Progress, send_test_requests
 from autorubric.runs.result import EvalResult
-from autorubric.support.concurrency import loop_is_running, run_sync
+from autorubric.support.concurrency import loop_is_running, sync_method, sync_twin
 from autorubric.support.objects import logger_of
 from autorubric.support.reading_errors import shortened
 
@@ -247,10 +246,6 @@ class EvalRunner:
         if self.config.shard is None:
             grader.check_rubrics(dataset.rubrics())
 
-    def run_sync(self) -> EvalResult:
-        """Call `run` from synchronous code, even if an event loop is running."""
-        return run_sync(self.run())
-
     async def run(self) -> EvalResult:
         """Grade every item and return the result.
 
@@ -281,6 +276,9 @@ class EvalRunner:
             raise
         await self._close_afterwards(opened)
         return result
+
+    run_sync = sync_method(run)
+    """Call `run` from synchronous code, even inside a running event loop."""
 
     def _budget(self) -> SpendingLimit | None:
         config = self.config
@@ -374,49 +372,23 @@ class EvalRunner:
         )
 
 
-async def evaluate(  # noqa: PLR0913 - the public entry point; it makes its options object at once
-    dataset: RubricDataset,
-    grader: Grader,
-    *,
-    fail_fast: bool = False,
-    show_progress: bool = True,
-    progress_style: ProgressStyle = "simple",
-    max_concurrent_items: int | None = None,
-    experiment_name: str | None = None,
-    experiments_dir: str | Path = "experiments",
-    resume: bool = True,
-    on_mismatch: OnMismatch = "refuse",
-    store_prompts: bool = True,
-    max_calls: int | None = None,
-    max_cost: float | None = None,
-    executor: str = "local",
-) -> EvalResult:
-    """Grade a dataset and store the results in a run folder; see `EvalConfig` for the options.
+async def evaluate(dataset: RubricDataset, grader: Grader, **options: Unpack[EvalOptions]) -> EvalResult:
+    """Grade a dataset and store the results in a run folder.
+
+    Args:
+        dataset: The dataset to grade.
+        grader: The grader.
+        **options: Fields of `EvalConfig`.
 
     Raises:
         ArgumentError: If the dataset is empty, an item has no rubric, the grader names criteria that no
-            rubric has, `max_cost` is set and the price of a model is unknown, or the executor is not
-            installed.
+            rubric has, an option is unknown or invalid, `max_cost` is set and the price of a model is
+            unknown, or the executor is not installed.
         RunError: If the run folder cannot be used as requested, or an item failed and `fail_fast` is on
             (`ItemFailedError`).
     """
-    config = EvalConfig(
-        fail_fast=fail_fast,
-        show_progress=show_progress,
-        progress_style=progress_style,
-        max_concurrent_items=max_concurrent_items,
-        experiment_name=experiment_name,
-        experiments_dir=Path(experiments_dir),
-        resume=resume,
-        on_mismatch=on_mismatch,
-        store_prompts=store_prompts,
-        max_calls=max_calls,
-        max_cost=max_cost,
-        executor=executor,
-    )
-    return await EvalRunner(dataset, grader, config).run()
+    return await EvalRunner(dataset, grader, EvalConfig().replaced(**options)).run()
 
 
-def evaluate_sync(dataset: RubricDataset, grader: Grader, **options: Any) -> EvalResult:
-    """Call `evaluate` from synchronous code, even if an event loop is running."""
-    return run_sync(evaluate(dataset, grader, **options))
+evaluate_sync = sync_twin(evaluate)
+"""Call `evaluate` from synchronous code, even inside a running event loop."""

@@ -143,6 +143,13 @@ def shortened(given: Any) -> str:
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
 
 
+def validation_text(error: ValidationError, model: type[BaseModel], given: Json) -> str:
+    """Return the errors that pydantic found in arguments, in one line."""
+    faults = Faults("")
+    faults.add_validation(error, model, given)
+    return "; ".join(f"{one.path}: {one.message}" if one.path else one.message for one in faults.found)
+
+
 def _validation_messages(
     error: ValidationError, model: type[BaseModel], given: Json
 ) -> Iterator[tuple[FilePath, str]]:
