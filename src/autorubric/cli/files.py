@@ -192,7 +192,7 @@ def _check_texts(file: Path, dataset: autorubric.RubricDataset) -> None:
 def _warnings(rubrics: Iterable[autorubric.Rubric]) -> list[str]:
     """Return warnings about similar names and weights that have no effect, without duplicates."""
     # Late, since only this command looks for them.
-    from autorubric.rubric.checks import similar_names
+    from autorubric.rubric.similar_names import similar_names
 
     found = []
     for rubric in rubrics:

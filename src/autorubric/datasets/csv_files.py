@@ -1,4 +1,4 @@
-"""Reading CSV files into rows with line numbers, and writing them."""
+"""Reading CSV files into rows with line numbers, writing them, and replacing single cells."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import threading
 import warnings
 from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from autorubric.errors import DatasetError
+from autorubric.errors import ArgumentError, DatasetError
 from autorubric.support.read import read_bounded, read_errors_as
 from autorubric.support.reading_errors import Faults
 
@@ -188,3 +188,52 @@ def write_csv(columns: Sequence[str], rows: Iterable[Mapping[str, str | None]], 
     writer.writeheader()
     writer.writerows(rows)
     return buffer.getvalue()
+
+
+def replace_cells(table: CsvTable, cells: Mapping[int, Mapping[str, str]]) -> str:
+    """Return a table's text with new cells, by row position and column name; missing columns are added."""
+    delimiter, quoted, columns = table.delimiter, table.is_quoted, list(table.columns)
+    lines = list(_raw_rows(table.text, delimiter, is_quoted=quoted))
+    head = lines[table.n_head - 1]
+    rows = [row for row in lines[table.n_head :] if any(_has_text(cell, is_quoted=quoted) for cell, _ in row)]
+    for place, given in cells.items():
+        for column, value in given.items():
+            if column not in columns:
+                columns.append(column)
+                # Some rows have more cells than the header; these are empty.
+                for row in (one for one in (head, *rows) if len(one) < len(columns)):
+                    row.append(["", row[-1][1]])
+                    row[-2][1] = delimiter
+                head[-1][0] = _raw(column, head[0][0], delimiter, is_quoted=quoted)
+            at = columns.index(column)
+            rows[place][at][0] = _raw(value, rows[place][at][0], delimiter, is_quoted=quoted)
+    # Without the byte order mark, Excel would use another encoding than UTF-8.
+    mark = "" if table.encoding == "utf-8" else "\ufeff"
+    return mark + "".join(part for row in lines for cell in row for part in cell)
+
+
+def _raw_rows(text: str, delimiter: str, *, is_quoted: bool) -> Iterator[list[list[str]]]:
+    """Yield the lines of a valid CSV text; each cell is a list of its raw text and the delimiter after it."""
+    quoted = r'"(?:[^"]++|"")*+"|' if is_quoted else ""
+    cell = rf"({quoted}[^{re.escape(delimiter)}\r\n]*)({re.escape(delimiter)}|\r\n|\r|\n|\Z)"
+    row = []
+    for found in re.finditer(cell, text):
+        row.append(list(found.groups()))
+        if found[2] != delimiter:
+            yield row
+            row = []
+
+
+def _has_text(raw: str, *, is_quoted: bool) -> bool:
+    return bool((raw[1:-1] if is_quoted and raw.startswith('"') else raw).strip())
+
+
+def _raw(value: str, like: str, delimiter: str, *, is_quoted: bool) -> str:
+    """Return the raw text of a cell, with quotes if they are needed or the cell `like` has them."""
+    if not is_quoted:
+        if {*value} & {*"\r\n", delimiter}:
+            message = f"label not saved: {value!r} has a tab or line break, and the file has no quoted cells"
+            raise ArgumentError(message)
+        return value
+    needed = like.startswith('"') or {*value} & {*'"\r\n', delimiter}
+    return '"' + value.replace('"', '""') + '"' if needed else value

@@ -104,8 +104,7 @@ def pair_columns(
     for name, column in wanted:
         if column not in columns:
             word = "" if name.startswith(META) else f" for {name.removesuffix('_submission')}"
-            near = difflib.get_close_matches(column, columns, n=1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
+            hint = _did_you_mean(column, columns)
             faults.add((), f"column {column!r}{word} not found.{hint} Columns: {', '.join(columns)}")
     taken, used = {name for name, _ in wanted}, {column for _, column in wanted}
     kept = [column for column in columns if column not in used | taken and _is_own(column, own, rubric)]
@@ -198,10 +197,14 @@ def _likely(rule: _Rule, free: Mapping[str, str]) -> list[str]:
     return first(rule.names) or list(dict.fromkeys([*ending, *first(rule.others)])) or first(rule.last)
 
 
+def _did_you_mean(column: str, columns: Sequence[str]) -> str:
+    near = difflib.get_close_matches(column, columns, n=1)
+    return f" Did you mean {near[0]!r}?" if near else ""
+
+
 def missing_submission(columns: Sequence[str]) -> str:
     """Return the error message for a table without a submission column."""
-    near = difflib.get_close_matches("submission", columns, n=1)
-    hint = f" Did you mean {near[0]!r}?" if near else ""
+    hint = _did_you_mean("submission", columns)
     if several := _candidates(columns)["submission"]:
         hint = f" Candidates: {', '.join(several)}."
     return (

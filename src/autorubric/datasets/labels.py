@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from autorubric.datasets.csv_files import CSV_SUFFIXES, read_csv
+from autorubric.datasets.csv_files import CSV_SUFFIXES, read_csv, replace_cells
 from autorubric.datasets.dataset import RubricDataset
 from autorubric.datasets.fields import TRUTH, FieldMap
 from autorubric.datasets.item import DataItem, Labels, all_by_name, bind_item
@@ -280,54 +279,16 @@ def save_truth(
     if len(table.rows) != len(dataset):
         message = f"label not saved: the file has {len(table.rows)} rows, the dataset {len(dataset)}"
         raise DatasetError.whole(path, message)
-    delimiter, columns = table.delimiter, list(table.columns)
-    quoted = table.is_quoted
-    lines = list(_raw_rows(table.text, delimiter, is_quoted=quoted))
-    head = lines[table.n_head - 1]
-    rows = [row for row in lines[table.n_head :] if any(_has_text(cell, is_quoted=quoted) for cell, _ in row)]
-    for place, labels in cells.items():
-        for criterion, label in labels.items():
-            column = _column(fields or {}, criterion)
-            if column not in columns:
-                columns.append(column)
-                # Some rows have more cells than the header; these are empty.
-                for row in (one for one in (head, *rows) if len(one) < len(columns)):
-                    row.append(["", row[-1][1]])
-                    row[-2][1] = delimiter
-                head[-1][0] = _raw(column, head[0][0], delimiter, is_quoted=quoted)
-            at = columns.index(column)
-            given = label if isinstance(label, str) else json.dumps(label, ensure_ascii=False)
-            rows[place][at][0] = _raw(given, rows[place][at][0], delimiter, is_quoted=quoted)
-    # Without the byte order mark, Excel would use another encoding than UTF-8.
-    mark = "" if table.encoding == "utf-8" else "\ufeff"
-    write_text_atomic(path, mark + "".join(part for row in lines for cell in row for part in cell))
-
-
-def _raw_rows(text: str, delimiter: str, *, is_quoted: bool) -> Iterator[list[list[str]]]:
-    """Yield the lines of a valid CSV text; each cell is a list of its raw text and the delimiter after it."""
-    quoted = r'"(?:[^"]++|"")*+"|' if is_quoted else ""
-    cell = rf"({quoted}[^{re.escape(delimiter)}\r\n]*)({re.escape(delimiter)}|\r\n|\r|\n|\Z)"
-    row = []
-    for found in re.finditer(cell, text):
-        row.append(list(found.groups()))
-        if found[2] != delimiter:
-            yield row
-            row = []
-
-
-def _has_text(raw: str, *, is_quoted: bool) -> bool:
-    return bool((raw[1:-1] if is_quoted and raw.startswith('"') else raw).strip())
-
-
-def _raw(value: str, like: str, delimiter: str, *, is_quoted: bool) -> str:
-    """Return the raw text of a cell, with quotes if they are needed or the cell `like` has them."""
-    if not is_quoted:
-        if {*value} & {*"\r\n", delimiter}:
-            message = f"label not saved: {value!r} has a tab or line break, and the file has no quoted cells"
-            raise ArgumentError(message)
-        return value
-    needed = like.startswith('"') or {*value} & {*'"\r\n', delimiter}
-    return '"' + value.replace('"', '""') + '"' if needed else value
+    columns = {
+        place: {
+            _column(fields or {}, criterion): (
+                label if isinstance(label, str) else json.dumps(label, ensure_ascii=False)
+            )
+            for criterion, label in labels.items()
+        }
+        for place, labels in cells.items()
+    }
+    write_text_atomic(path, replace_cells(table, columns))
 
 
 def _column(fields: FieldMap, criterion: str) -> str:

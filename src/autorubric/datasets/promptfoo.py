@@ -6,7 +6,8 @@ import math
 import re
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -338,7 +339,7 @@ _KINDS: Final[Mapping[str, _Kind]] = {
     "model-graded-closedqa": _Kind(is_rating=False, is_approximated=False),
     "g-eval": _Kind(threshold=0.7, is_approximated=False),
     "pi": _Kind(),
-    **dict.fromkeys(("factuality", "model-graded-factuality"), _Kind(is_approximated=False)),
+    **dict.fromkeys(("factuality", "model-graded-factuality"), _Kind(is_rating=False, is_approximated=False)),
     "answer-relevance": _Kind(
         "To what degree does the submission answer the query, and nothing else?", ("query",), 0.7
     ),
@@ -427,19 +428,14 @@ class _AssertionReader(NamedTuple):
         texts = self._requirements(one, kind, at)
         if isinstance(texts, str):
             return texts
-        threshold, make = one.threshold_of(kind), one.rating if kind.is_rating else one.statement
+        threshold = one.threshold_of(kind) if kind.is_rating else None
+        make: Callable[[str], dict[str, Json]] = one.rating
         if name.endswith("factuality"):
-            scores = self._scores(one, at)
-            threshold, members = None, [one.choice(text, scores) for text in texts]
-        elif name == "llm-rubric" and threshold is None:
-            members = [one.statement(text) for text in texts]
-        else:
-            threshold, members = threshold if kind.is_rating else None, [make(text) for text in texts]
-        return (
-            None
-            if len(self.faults) > before
-            else _ImportedAssertion(members, threshold, kind.is_approximated)
-        )
+            make = partial(one.choice, scores=self._scores(one, at))
+        elif not kind.is_rating or (name == "llm-rubric" and threshold is None):
+            make = one.statement
+        found = _ImportedAssertion([make(text) for text in texts], threshold, kind.is_approximated)
+        return found if len(self.faults) == before else None
 
     def _requirements(self, one: _Assertion, kind: _Kind, at: FilePath) -> list[str] | str:
         """Return the texts of the criteria, or the reason why an input is not available."""

@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import itertools
+import re
 import sys
 import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
+from pydantic import ValidationError
+
 from autorubric.criteria.base import BaseCriterion
-from autorubric.criteria.conditions import find_check
+from autorubric.criteria.conditions import When, find_check
 from autorubric.criteria.registry import criterion_to_dict, kind_of
 from autorubric.errors import ArgumentError
-from autorubric.rubric.checks import (
-    PlacedCriterion,
-    UnreadCriterion,
-    check_bonuses,
-    check_conditions,
-    condition_of,
-)
 from autorubric.scoring.policies import RubricGroup, is_group
 from autorubric.support.objects import Json, is_number
 from autorubric.support.read import format_fault
-from autorubric.support.reading_errors import Faults, FilePath, retyped, shortened
+from autorubric.support.reading_errors import Faults, FilePath, nearest_key, retyped, shortened
 
 TABLES: Final = "criterion"
 """The key of `[[criterion]]` tables."""
@@ -131,6 +127,21 @@ def read_rubric(
     return _RubricReader(faults, demand_checks).read(given, at)
 
 
+class _PlacedCriterion(NamedTuple):
+    """A criterion and its path in the file."""
+
+    path: FilePath
+    criterion: BaseCriterion
+
+
+class _UnreadCriterion(NamedTuple):
+    """A criterion that could not be parsed because it has errors."""
+
+    path: FilePath
+    name: str | None  # name of the criterion; None if it has no name
+    when: str | None  # name of the criterion in its condition; None if there is no condition
+
+
 class _Draft(NamedTuple):
     """A group being parsed, whose criteria are positions in the list of all criteria found."""
 
@@ -147,10 +158,10 @@ class _RubricReader:
         self._faults = faults
         self._demand_checks = demand_checks
         self._members: list[_Member] = []
-        self._found: list[PlacedCriterion] = []
+        self._found: list[_PlacedCriterion] = []
         self._sections: list[Section] = []
         self._taken: dict[str, str] = {}
-        self._unread: list[UnreadCriterion] = []
+        self._unread: list[_UnreadCriterion] = []
         self._tables = False
 
     def read(self, given: Json, at: FilePath) -> Parts | None:
@@ -162,11 +173,11 @@ class _RubricReader:
             for position, placed in enumerate(self._found, start=1)
         ]
         groups = [name for name, what in self._taken.items() if what == "group"]
-        by_name: dict[str, PlacedCriterion] = {}
+        by_name: dict[str, _PlacedCriterion] = {}
         for name, one in zip(names, self._found, strict=True):
             by_name.setdefault(name, one)
         self._check_rows(by_name)
-        check_conditions(by_name, groups, self._faults, self._unread)
+        _check_conditions(by_name, groups, self._faults, self._unread)
         if len(self._faults) > before:
             return None
         leaves = [
@@ -266,7 +277,7 @@ class _RubricReader:
                 members += self._read_group(element, path, depth)
             elif (criterion := self._read_criterion(element, path)) is not None:
                 members.append(len(self._found))
-                self._found.append(PlacedCriterion(path, criterion))
+                self._found.append(_PlacedCriterion(path, criterion))
                 self._take(criterion.name, "criterion", path)
                 self._check_check(criterion, path)
             else:
@@ -277,7 +288,7 @@ class _RubricReader:
         """Record the name and the condition of a criterion with errors, so that both are checked."""
         fields = given if isinstance(given, Mapping) else {}
         name = fields["name"] if isinstance(fields.get("name"), str) else None
-        self._unread.append(UnreadCriterion(path, name, condition_of(fields.get("when"))))
+        self._unread.append(_UnreadCriterion(path, name, _condition_of(fields.get("when"))))
         self._take(name, "criterion", path)
 
     def _read_group(self, given: Mapping[str, Json], path: FilePath, depth: int) -> list[_Member]:
@@ -300,10 +311,11 @@ class _RubricReader:
         return [_Draft(str(name), float(weight), members)]
 
     def _check_bonuses(self, members: Sequence[_Member], at: FilePath) -> None:
-        criteria = [self._found[one].criterion if isinstance(one, int) else None for one in members]
-        check_bonuses(criteria, at, self._faults)
+        bonuses = [isinstance(one, int) and self._found[one].criterion.bonus for one in members]
+        if members and all(bonuses):
+            self._faults.add(at, "a group must not contain only bonuses; add another criterion")
 
-    def _check_rows(self, by_name: Mapping[str, PlacedCriterion]) -> None:
+    def _check_rows(self, by_name: Mapping[str, _PlacedCriterion]) -> None:
         """Check that no criterion has the name of another's part, since metrics have one row per part."""
         for name, one in by_name.items():
             for key in one.criterion.part_fields:
@@ -371,3 +383,62 @@ def members_to_list(members: Sequence[BaseCriterion | RubricGroup]) -> list[Json
         else criterion_to_dict(one)
         for one in members
     ]
+
+
+def _condition_of(when: Any) -> str | None:
+    """Return the criterion that a condition in a rubric file names; None if the condition is invalid."""
+    try:
+        return When.model_validate(when).criterion
+    except ValidationError:
+        return None
+
+
+def _check_conditions(
+    found: Mapping[str, _PlacedCriterion],
+    groups: Collection[str],
+    faults: Faults,
+    unread: Sequence[_UnreadCriterion] = (),
+) -> None:
+    """Report conditions and gates that can never be decided."""
+    known = list(dict.fromkeys([*found, *(one.name for one in unread if one.name is not None)]))
+    # If criteria could not be parsed, the names that unnamed criteria will get are not known.
+    open_names = re.compile(r"criterion_\d+(_\d+)?" if any(one.name is None for one in unread) else "(?!)")
+
+    def check_target(path: FilePath, other: str) -> None:
+        if other in groups:
+            faults.add((*path, "when"), f"{other!r} is a group; a condition must name a criterion")
+        elif other not in known and not open_names.fullmatch(other):
+            faults.add((*path, "when"), f"unknown criterion {other!r}; {nearest_key(other, known)}")
+
+    for one in unread:
+        if one.when is not None:
+            check_target(one.path, one.when)
+    for path, criterion in found.values():
+        if criterion.gate is not None and not criterion.measures:
+            faults.add((*path, "gate"), "the criterion has no value in [0, 1], so it cannot be a gate")
+        if criterion.when is None:
+            continue
+        other = criterion.when.criterion
+        check_target(path, other)
+        if other in found and not found[other].criterion.measures:
+            message = f"{other!r} has no value in [0, 1], so no condition can use it"
+            faults.add((*path, "when"), message)
+    conditions = {name: one.criterion.when for name, one in found.items()}
+    for circle in _cycles({name: when.criterion for name, when in conditions.items() if when is not None}):
+        message = f"conditions form a cycle: {' → '.join([*circle, circle[0]])}"
+        faults.add((*found[circle[0]].path, "when"), message)
+
+
+def _cycles(conditions: Mapping[str, str]) -> Iterator[list[str]]:
+    """Yield the cycles in `conditions`, where each name points to at most one other name."""
+    done: set[str] = set()
+    for start in conditions:
+        chain: dict[str, None] = {}
+        name = start
+        while name in conditions and name not in done and name not in chain:
+            chain[name] = None
+            name = conditions[name]
+        if name in chain:
+            way = list(chain)
+            yield way[way.index(name) :]
+        done.update(chain)

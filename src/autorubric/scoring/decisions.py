@@ -70,8 +70,15 @@ def decide(criterion: BaseCriterion, votes: Sequence[CountedVote], policy: Aggre
     if not answers:
         return decision_without_answers(votes)
     made = aggregator_of(policy, criterion)(VoteTally(criterion, answers, weights))
-    assumed = "answered" not in [vote.status for vote in votes]
-    return replace(made, agreement=agreement(criterion, votes, made.answer), assumed=assumed)
+    # `replace` would take twice as long.
+    return Decision(
+        status="answered",
+        answer=made.answer,
+        mean_value=made.mean_value,
+        tie=made.tie,
+        agreement=agreement(criterion, votes, made.answer),
+        assumed="answered" not in [vote.status for vote in votes],
+    )
 
 
 def decide_by_judge(
