@@ -18,13 +18,13 @@ from autorubric.metrics.core.intervals import mean_ends
 from autorubric.metrics.core.item_scores import PANEL, Rater
 from autorubric.metrics.core.label_rows import ABSTENTION, NO_ANSWER
 from autorubric.metrics.core.label_table import table_of
-from autorubric.metrics.core.rater_tables import row_units
 from autorubric.metrics.core.resampling import (
     IntervalArguments,
     IntervalOptions,
     Resampling,
     check_choice,
     check_number,
+    row_units,
 )
 from autorubric.metrics.core.result import ResultBase, describe_estimate, format_interval
 from autorubric.metrics.core.scales import Array, Codes
