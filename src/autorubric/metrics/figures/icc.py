@@ -54,26 +54,16 @@ class _CompleteTable:
     scores: Array
     cluster: Codes | None  # cluster of each unit, 0..C-1 without gaps; None if units are independent
     n_missing: int  # number of units dropped because a rating was missing
-    any_rated: bool  # whether there are any ratings, including those of incomplete units
+    reason: Reason | None  # why the metrics are undefined; None if there are enough units and raters
 
     @property
     def n_raters(self) -> int:
         """Number of raters."""
         return int(self.scores.shape[1])
 
-    def undefined(self, method: str) -> Estimate | None:
-        """Return an undefined estimate if there are too few units or raters; otherwise None."""
-        n = len(self.scores)
-        reason: Reason | None = None
-        if not n:
-            reason = "too_few_units" if self.any_rated else "no_ratings"
-        elif self.n_raters < 2:
-            reason = "no_pairs"
-        elif n < 2:
-            reason = "too_few_units"
-        if reason is None:
-            return None
-        return Estimate.undefined(reason, n=n, method=method, n_missing=self.n_missing)
+    def undefined(self, reason: Reason, method: str) -> Estimate:
+        """Return an undefined estimate."""
+        return Estimate.undefined(reason, n=len(self.scores), method=method, n_missing=self.n_missing)
 
 
 def _complete_table(ratings: Any, cluster: Iterable[Any] | None) -> _CompleteTable:
@@ -85,7 +75,12 @@ def _complete_table(ratings: Any, cluster: Iterable[Any] | None) -> _CompleteTab
     if kept.size:
         kept = kept - kept.mean()
         kept = kept / (np.abs(kept).max() or 1.0)
-    return _CompleteTable(kept, members, n_missing, bool((~np.isnan(scores)).any()))
+    reason: Reason | None = "too_few_units" if len(kept) < 2 else None
+    if not len(kept) and np.isnan(scores).all():
+        reason = "no_ratings"
+    elif len(kept) and kept.shape[1] < 2:
+        reason = "no_pairs"
+    return _CompleteTable(kept, members, n_missing, reason)
 
 
 class _Squares(NamedTuple):
@@ -154,9 +149,8 @@ def cronbach_alpha(ratings: Any, **interval: Unpack[IntervalArguments]) -> Estim
 
 def _estimate(ratings: Any, form: str, name: str, options: IntervalOptions) -> Estimate:
     table = _complete_table(ratings, options.cluster)
-    undefined = table.undefined(name)
-    if undefined is not None:
-        return undefined
+    if table.reason is not None:
+        return table.undefined(table.reason, name)
     scores, k = table.scores, table.n_raters
     model, mean = _FORMS[form]
     rows = scores.sum(1)
@@ -318,9 +312,8 @@ def kendall_w(ratings: Any, **interval: Unpack[IntervalArguments]) -> Estimate:
     options = IntervalOptions(**interval)
     name = "Kendall's W"
     table = _complete_table(ratings, options.cluster)
-    undefined = table.undefined(name)
-    if undefined is not None:
-        return undefined
+    if table.reason is not None:
+        return table.undefined(table.reason, name)
     figure = Figure(
         name=name,
         compute=_compute(table.scores),
