@@ -9,8 +9,8 @@ from hypothesis.extra import numpy as hnp
 
 from autorubric.metrics import conger_kappa, fleiss_kappa, krippendorff_alpha
 from autorubric.metrics.core.contingency import encode, number_pairs
-from autorubric.metrics.core.rater_tables import CountedRows
 from autorubric.metrics.core.resampling import draw_weights
+from autorubric.metrics.figures.many_raters import CountedRows
 from autorubric.metrics.figures.ranks import kendall_of, rank_pairs
 
 TABLES = hnp.arrays(np.int64, st.tuples(st.integers(0, 40), st.integers(1, 4)), elements=st.integers(-1, 2))

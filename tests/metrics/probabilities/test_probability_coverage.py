@@ -87,7 +87,7 @@ def test_without_confidence_there_is_no_curve():
     partly = accuracy_at_coverage([1, 0, 1], [1, 1, None], [0.3, None, 0.2])
     assert (partly.n, partly.n_missing) == (1, 2)
     json.dumps(partly.to_dict(), allow_nan=False)
-    with pytest.raises(ArgumentError, match="one of each"):
+    with pytest.raises(ArgumentError, match="lengths must match"):
         accuracy_at_coverage([1, 0], [1, 1], [0.2])
 
 

@@ -25,9 +25,8 @@ from autorubric.metrics.audit.item_resampling import (
 from autorubric.metrics.core.contingency import renumber
 from autorubric.metrics.core.estimate import Estimate, Reason, TestStatistic
 from autorubric.metrics.core.intervals import t_statistic
-from autorubric.metrics.core.rater_tables import weighted_units
 from autorubric.metrics.core.read_votes import Modes, cells_of
-from autorubric.metrics.core.resampling import Compute, Resampling, standard_error
+from autorubric.metrics.core.resampling import Compute, Resampling, standard_error, weighted_units
 from autorubric.metrics.core.scales import Array, Codes
 from autorubric.metrics.core.votes_table import (
     ANSWERED,

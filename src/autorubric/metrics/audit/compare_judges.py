@@ -348,26 +348,32 @@ def compare_judges(
     options = CodedOptions(**interval)
     chosen = _check_stat(stat, method, weights, options)
     triples = read_triples((truth, a, b), chosen, scale, options)
+    return _compare(triples, chosen, method, weights, options)
+
+
+def _compare(
+    triples: Triples, stat: AnyStat, method: ComparisonMethod, weights: Weights, options: IntervalOptions
+) -> JudgeComparison:
     # All draws use one seed, which a generator supplies, so that they see the same resamples.
     rng = options.rng
     seed = int(rng.integers(2**63 - 1)) if isinstance(rng, np.random.Generator) else rng
-    options = replace(options, rng=seed, cluster=triples.cluster, labels=None)
-    plain = paired_metric(triples, chosen, weights)
+    options = replace(options, rng=seed, cluster=triples.cluster)
+    plain = paired_metric(triples, stat, weights)
     # The better judge comes first, so that exchanging the judges only changes signs.
     swap = triples.n > 0 and bool(plain.difference(plain.units.total()[None, :])[0] < 0)
     ordered = triples.swap_judges() if swap else triples
-    metric = paired_metric(ordered, chosen, weights) if swap else plain
+    metric = paired_metric(ordered, stat, weights) if swap else plain
     difference = estimate_difference(metric, ordered, options, adjusted_wald=method.startswith("mcnemar"))
     # Closed-form tests keep the order of the judges, because their statistic has a sign.
     test = _run_test(metric, difference, triples if method in _STATS_OF else ordered, method, options)
     only_a, only_b = test.discordant or (None, None)
-    of_a, of_b = side_estimates(triples, plain, chosen, weights, options)
+    of_a, of_b = side_estimates(triples, plain, stat, weights, options)
     return JudgeComparison(
         difference=negate(difference) if swap else difference,
         p_value=test.p_value,
         a=of_a,
         b=of_b,
-        stat=plain.name if callable(chosen) else chosen,
+        stat=plain.name if callable(stat) else stat,
         method=method,
         test=test.words,
         n=triples.n,

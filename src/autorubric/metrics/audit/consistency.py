@@ -16,13 +16,12 @@ import numpy as np
 
 from autorubric.errors import ArgumentError
 from autorubric.metrics.audit.item_resampling import estimate_over_units, mean_of_defined, widen_at_bound
-from autorubric.metrics.core.contingency import cluster_codes, divide, number_codes, read_rows
+from autorubric.metrics.core.contingency import cluster_codes, divide, number_codes, number_rows, read_rows
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.item_scores import SupportsGradedRun
 from autorubric.metrics.core.label_rows import NEEDED
 from autorubric.metrics.core.label_table import table_of
-from autorubric.metrics.core.rater_tables import number_rows, weighted_units
-from autorubric.metrics.core.resampling import Resampling, ResamplingArguments
+from autorubric.metrics.core.resampling import Resampling, ResamplingArguments, weighted_units
 from autorubric.metrics.core.result import (
     ResultBase,
     figure_table,

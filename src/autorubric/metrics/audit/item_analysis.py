@@ -340,10 +340,7 @@ def item_analysis(
     order = order_by_id(table.item_ids)
     weights = weights_of(result, dataset, table)
     weights = replace(weights, by_item=weights.by_item[order])
-    chosen: Rater = {"panel": PANEL, "truth": TRUTH}.get(rater, ("judge", rater))
-    if rater not in ("panel", "truth") and chosen not in table.raters:
-        raise ArgumentError(f"rater must be 'panel', 'truth' or one of {list(table.judges)!r}; got {rater!r}")
-    values = _values_of(table, chosen)[order]
+    values = _values_of(table, rater)[order]
     names, reversal = distinct_names(table.criteria), weights.of_criterion < 0
     oriented = np.where(reversal, 1 - values, values)
     criteria = _criteria(table, values, oriented, weights, resampling)
@@ -365,7 +362,10 @@ def item_analysis(
     )
 
 
-def _values_of(table: VotesTable, rater: Rater) -> Array:
+def _values_of(table: VotesTable, name: str) -> Array:
+    rater: Rater = {"panel": PANEL, "truth": TRUTH}.get(name, ("judge", name))
+    if name not in ("panel", "truth") and rater not in table.raters:
+        raise ArgumentError(f"rater must be 'panel', 'truth' or one of {list(table.judges)!r}; got {name!r}")
     values = np.full((table.n_items, len(table.criteria)), np.nan)
     if rater in table.raters:
         rows = table.rows_of(rater)

@@ -12,13 +12,13 @@ import numpy as np
 from autorubric.metrics.core.contingency import divide, renumber
 from autorubric.metrics.core.estimate import Estimate, Reason, is_rounding
 from autorubric.metrics.core.intervals import t_quantile, wilson_ends
-from autorubric.metrics.core.rater_tables import row_units
 from autorubric.metrics.core.resampling import (
     Resampling,
     Units,
     interval_of,
     is_point,
     replicates,
+    row_units,
     standard_error,
 )
 from autorubric.metrics.core.scales import Array, Codes

@@ -19,8 +19,14 @@ from autorubric.metrics.core.contingency import (
 )
 from autorubric.metrics.core.estimate import Estimate, Reason, UndefinedEstimateError
 from autorubric.metrics.core.estimation import Figure, estimate, square
-from autorubric.metrics.core.rater_tables import row_units, weighted_units
-from autorubric.metrics.core.resampling import CodedOptions, Compute, IntervalOptions, Units
+from autorubric.metrics.core.resampling import (
+    CodedOptions,
+    Compute,
+    IntervalOptions,
+    Units,
+    row_units,
+    weighted_units,
+)
 from autorubric.metrics.core.scales import (
     Array,
     Codes,

@@ -97,7 +97,7 @@ def _top_groups(root: RubricGroup) -> dict[str, str]:
 def weighted_score(earned: Array, positive: Array, total: Array) -> Array:
     """Compute Σ w v / Σ positive w or, with penalties alone, 1 + Σ w v / Σ |w|, clamped to [0, 1]."""
     start = np.where(positive > 0, 0.0, 1.0)
-    return np.clip(start + divide(earned, np.where(positive > 0, positive, total)), 0.0, 1.0)
+    return np.asarray(np.clip(start + divide(earned, np.where(positive > 0, positive, total)), 0.0, 1.0))
 
 
 def item_scores_under(values: Array, weights: Array, multipliers: Array) -> Array:

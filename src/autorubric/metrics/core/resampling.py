@@ -1,5 +1,5 @@
-"""Options of intervals, and resampling of units. Since metrics are functions of sums, a resample
-takes a single matrix product."""
+"""Units that are drawn with replacement, and the options of intervals. Since metrics are functions of sums, a
+resample takes a single matrix product."""
 
 from __future__ import annotations
 
@@ -58,6 +58,52 @@ class Units:
             # einsum, because starting the threads of a matrix product would cost more than this small sum.
             return np.asarray(np.einsum("u,ud->d", self.counts, self.sums))
         return self.aggregate(self.counts.astype(float))
+
+
+def row_units(sums: Array, cluster: Codes | None, counts: Codes | None = None) -> Units:
+    """Return one sampling unit per row of sums, or per cluster; `counts` is the multiplicity of each row."""
+    if cluster is None:
+        counts = np.ones(len(sums), dtype=np.int64) if counts is None else counts
+        return Units(counts=counts, n=int(counts.sum()), sums=sums)
+    n_clusters = int(cluster.max(initial=-1)) + 1
+    by_cluster = np.empty((n_clusters, sums.shape[1]))
+    for place, column in enumerate(sums.T):
+        by_cluster[:, place] = np.bincount(cluster, weights=column, minlength=n_clusters)
+    ones = np.ones(n_clusters, dtype=np.int64)
+    return Units(counts=ones, n=len(sums), sums=by_cluster, clustered=True)
+
+
+def weighted_units(n: int, cluster: Codes | None, counts: Codes | None = None) -> Units:
+    """Return sampling units for metrics that need draw counts; `counts` is the multiplicity of each unit."""
+    if cluster is None and counts is not None:
+        return Units(counts=counts, n=int(counts.sum()))
+    members = np.arange(n) if cluster is None else cluster
+    ones = np.ones(int(members.max(initial=-1)) + 1, dtype=np.int64)
+    return Units(counts=ones, n=n, gather=members, clustered=cluster is not None)
+
+
+def with_prior_rows(units: Units, sums: Array, chances: Array) -> Units:
+    """Add the possible pseudo-units to units with sums. Only the smoothed bootstrap draws them."""
+    assert units.sums is not None
+    none = np.zeros(len(units.counts))
+    return replace(
+        units,
+        counts=np.append(units.counts, np.zeros(len(sums), dtype=np.int64)),
+        sums=np.concatenate([units.sums, sums]),
+        prior=np.append(none, chances),
+    )
+
+
+def with_prior_weights(units: Units, chances: Array) -> Units:
+    """Add the possible pseudo-units to units of draw counts, as the last entries of the sums."""
+    n_kinds, n_more = len(units.counts), len(chances)
+    gather = units.gather
+    return replace(
+        units,
+        counts=np.append(units.counts, np.zeros(n_more, dtype=np.int64)),
+        gather=None if gather is None else np.append(gather, n_kinds + np.arange(n_more)),
+        prior=np.append(np.zeros(n_kinds), chances),
+    )
 
 
 def replicates(

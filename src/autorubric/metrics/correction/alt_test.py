@@ -18,18 +18,24 @@ from autorubric.metrics.core.intervals import mean_ends
 from autorubric.metrics.core.item_scores import PANEL, Rater
 from autorubric.metrics.core.label_rows import ABSTENTION, NO_ANSWER
 from autorubric.metrics.core.label_table import table_of
-from autorubric.metrics.core.rater_tables import row_units
 from autorubric.metrics.core.resampling import (
     IntervalArguments,
     IntervalOptions,
     Resampling,
     check_choice,
     check_number,
+    row_units,
 )
 from autorubric.metrics.core.result import ResultBase, describe_estimate, format_interval
 from autorubric.metrics.core.scales import Array, Codes
 from autorubric.metrics.core.votes_table import ABSTAINED, ANSWERED, VotesTable, distinct_names
-from autorubric.metrics.correction.samples import answer_or_none, labels_of, read_annotators, share_estimate
+from autorubric.metrics.correction.samples import (
+    Annotators,
+    answer_or_none,
+    labels_of,
+    read_annotators,
+    share_estimate,
+)
 from autorubric.support.blocks import Block, Cell, TableBlock, p_cell
 
 AltScore: TypeAlias = Literal["accuracy", "rmse"]
@@ -185,6 +191,17 @@ def alt_test(
         raise ArgumentError(
             f"judge has {len(judged)} labels but humans has {people.n_items} rows; pass one label per row"
         )
+    return _run_test(judged, people, epsilon, score, abstain, options)
+
+
+def _run_test(
+    judged: list[Any],
+    people: Annotators,
+    epsilon: float,
+    score: AltScore,
+    abstain: AltAbstain,
+    options: IntervalOptions,
+) -> AltTestResult:
     read = answer_or_none if abstain == "exclude" else _answer_or_abstention
     columns = [[read(label) for label in column] for column in (judged, *people.columns)]
     table = _annotation_table(columns, score)

@@ -19,7 +19,7 @@ from autorubric.metrics.core.resampling import (
 )
 from autorubric.metrics.core.result import ResultBase, format_interval
 from autorubric.metrics.core.scales import Array
-from autorubric.metrics.correction.judge_error import LabelledScores, labelled_scores
+from autorubric.metrics.correction.judge_error import labelled_scores
 from autorubric.metrics.correction.vote_resampling import (
     ScoringRules,
     VoteResampler,
@@ -220,16 +220,9 @@ def decision(
     threshold = check_number("threshold", threshold, hint="the lowest score that passes")
     settings = _Options(confidence_level=confidence_level, **options)
     _check_report(report)
-    rules = _scoring_rules(report, settings)
-    votes = {one.name: group_votes(one, settings.aggregation) for one in report.report}
-    decisions = {name: one.decided for name, one in votes.items()}
-    _check_score(report, rules.score(decisions))
-    resampler = VoteResampler(rules, votes, decisions, open_criteria(rules, decisions))
+    resampler = _read_votes(report, settings)
     if judge_error is not None:
-        if not settings.normalize:
-            raise ArgumentError("judge_error requires scores in [0, 1]; leave normalize at True")
-        labelled = labelled_scores(judge_error, settings.dataset, report)
-        basis = _from_judge_error(report, resampler, labelled, confidence_level)
+        basis = _from_judge_error(report, resampler, judge_error, settings)
     else:
         basis = _from_resamples(report, resampler, settings)
     score, hard, sources = basis
@@ -247,6 +240,14 @@ def decision(
         confidence_level=confidence_level,
         reason=score.reason,
     )
+
+
+def _read_votes(report: EnsembleEvaluationReport, settings: _Options) -> VoteResampler:
+    rules = _scoring_rules(report, settings)
+    votes = {one.name: group_votes(one, settings.aggregation) for one in report.report}
+    decisions = {name: one.decided for name, one in votes.items()}
+    _check_score(report, rules.score(decisions))
+    return VoteResampler(rules, votes, decisions, open_criteria(rules, decisions))
 
 
 class _DecisionBasis(NamedTuple):
@@ -282,10 +283,16 @@ def _from_resamples(
 def _from_judge_error(
     report: EnsembleEvaluationReport,
     resampler: VoteResampler,
-    labelled: LabelledScores,
-    confidence_level: float,
+    judge_error: SupportsGradedRun,
+    settings: _Options,
 ) -> _DecisionBasis:
     """Compute the score from true scores of labelled items, and subtract the length penalty afterwards."""
+    if not settings.normalize:
+        raise ArgumentError("judge_error requires scores in [0, 1]; leave normalize at True")
+    labelled, confidence_level = (
+        labelled_scores(judge_error, settings.dataset, report),
+        settings.confidence_level,
+    )
     without_penalty = replace(resampler, rules=replace(resampler.rules, penalty=0.0))
     judged, worst, best = without_penalty.score_range(resampler.decisions)
     sources: tuple[Source, ...] = ("judge_error",)

@@ -216,7 +216,13 @@ def corrected_rate(
     """
     options = CorrectionOptions(**interval)
     check_method(method, sampled, options)
-    seen, n_missing = _read_verdicts(judge, calib_truth, calib_judge, cluster, calib_cluster)
+    sample, n_missing = _read_verdicts(judge, calib_truth, calib_judge, cluster, calib_cluster)
+    return replace(_correct_rate(sample, method, sampled, options), n_missing=n_missing)
+
+
+def _correct_rate(
+    seen: LabelledSample, method: CorrectionMethod, sampled: Sampled, options: CorrectionOptions
+) -> CorrectedRate:
     if method == "ppi++":
         rate, lam = ppi_estimate(ppi.units_of(seen), options, share=True, name="corrected rate")
     else:
@@ -228,7 +234,7 @@ def corrected_rate(
     else:
         alone = share_estimate("labelled rate", seen.truth, seen.label_cluster, level)
     return CorrectedRate._extending(
-        replace(rate, n=len(seen.tested), n_missing=n_missing),
+        replace(rate, n=len(seen.tested)),
         raw=share_estimate("judged rate", seen.tested, seen.test_cluster, level),
         sensitivity=_conditional_rate("sensitivity", right, seen.truth == 1, seen.label_cluster, level),
         specificity=_conditional_rate("specificity", right, seen.truth == 0, seen.label_cluster, level),

@@ -15,7 +15,6 @@ from autorubric.metrics.core.estimate import RELATIVE_ZERO, Estimate, TestStatis
 from autorubric.metrics.core.estimation import Figure, estimate, fisher_z, lin_z
 from autorubric.metrics.core.intervals import t_quantile
 from autorubric.metrics.core.metric import ORDERED, SIGNED, metric
-from autorubric.metrics.core.rater_tables import row_units
 from autorubric.metrics.core.resampling import (
     NO_ENDS,
     Compute,
@@ -24,6 +23,7 @@ from autorubric.metrics.core.resampling import (
     IntervalOptions,
     Units,
     influence,
+    row_units,
     standard_error,
 )
 from autorubric.metrics.core.scales import Array, as_sequence

@@ -13,8 +13,15 @@ from autorubric.metrics.core.contingency import drop_incomplete, encode, numeric
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.estimation import Figure, estimate, proportion
 from autorubric.metrics.core.intervals import logit_t_ends, t_quantile
-from autorubric.metrics.core.rater_tables import weighted_units
-from autorubric.metrics.core.resampling import NO_ENDS, Compute, Ends, IntervalOptions, Units, standard_error
+from autorubric.metrics.core.resampling import (
+    NO_ENDS,
+    Compute,
+    Ends,
+    IntervalOptions,
+    Units,
+    standard_error,
+    weighted_units,
+)
 from autorubric.metrics.core.scales import MISSING, Array, Binary, Codes, Scale
 
 

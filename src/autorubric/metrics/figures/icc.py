@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, TypeAlias, Unpack
 
 import numpy as np
 from scipy.special import chdtrc, fdtrc, fdtri
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics.core.contingency import divide
-from autorubric.metrics.core.estimate import RELATIVE_ZERO, Estimate, TestStatistic
+from autorubric.metrics.core.contingency import divide, drop_incomplete, number_rows
+from autorubric.metrics.core.estimate import RELATIVE_ZERO, Estimate, Reason, TestStatistic
 from autorubric.metrics.core.estimation import Figure, estimate
 from autorubric.metrics.core.metric import ORDERED, metric
-from autorubric.metrics.core.rater_tables import complete_table, row_units, weighted_units
 from autorubric.metrics.core.resampling import (
     NO_ENDS,
     Compute,
@@ -23,6 +22,8 @@ from autorubric.metrics.core.resampling import (
     IntervalArguments,
     IntervalOptions,
     Units,
+    row_units,
+    weighted_units,
 )
 from autorubric.metrics.core.scales import Array, Codes
 from autorubric.metrics.figures.ranks import sums_before
@@ -43,6 +44,43 @@ _FORMS: dict[str, tuple[_Model, bool]] = {
     "ICC(A,k)": ("agreement", True),
     "ICC(C,k)": ("consistency", True),
 }
+
+
+@dataclass(frozen=True, slots=True)
+class _CompleteTable:
+    """The units that every rater rated."""
+
+    # scores without missing values, shape `(n_units, n_raters)`, centred and scaled to avoid cancellation
+    scores: Array
+    cluster: Codes | None  # cluster of each unit, 0..C-1 without gaps; None if units are independent
+    n_missing: int  # number of units dropped because a rating was missing
+    reason: Reason | None  # why the metrics are undefined; None if there are enough units and raters
+
+    @property
+    def n_raters(self) -> int:
+        """Number of raters."""
+        return int(self.scores.shape[1])
+
+    def undefined(self, reason: Reason, method: str) -> Estimate:
+        """Return an undefined estimate."""
+        return Estimate.undefined(reason, n=len(self.scores), method=method, n_missing=self.n_missing)
+
+
+def _complete_table(ratings: Any, cluster: Iterable[Any] | None) -> _CompleteTable:
+    """Return the rows of a table of ratings that have no missing rating."""
+    scores = number_rows(ratings)
+    complete = np.asarray(~np.isnan(scores).any(axis=1))
+    members, n_missing = drop_incomplete(complete, cluster)
+    kept = scores[complete]
+    if kept.size:
+        kept = kept - kept.mean()
+        kept = kept / (np.abs(kept).max() or 1.0)
+    reason: Reason | None = "too_few_units" if len(kept) < 2 else None
+    if not len(kept) and np.isnan(scores).all():
+        reason = "no_ratings"
+    elif len(kept) and kept.shape[1] < 2:
+        reason = "no_pairs"
+    return _CompleteTable(kept, members, n_missing, reason)
 
 
 class _Squares(NamedTuple):
@@ -110,10 +148,9 @@ def cronbach_alpha(ratings: Any, **interval: Unpack[IntervalArguments]) -> Estim
 
 
 def _estimate(ratings: Any, form: str, name: str, options: IntervalOptions) -> Estimate:
-    table = complete_table(ratings, options.cluster)
-    undefined = table.undefined(name)
-    if undefined is not None:
-        return undefined
+    table = _complete_table(ratings, options.cluster)
+    if table.reason is not None:
+        return table.undefined(table.reason, name)
     scores, k = table.scores, table.n_raters
     model, mean = _FORMS[form]
     rows = scores.sum(1)
@@ -274,10 +311,9 @@ def kendall_w(ratings: Any, **interval: Unpack[IntervalArguments]) -> Estimate:
     """
     options = IntervalOptions(**interval)
     name = "Kendall's W"
-    table = complete_table(ratings, options.cluster)
-    undefined = table.undefined(name)
-    if undefined is not None:
-        return undefined
+    table = _complete_table(ratings, options.cluster)
+    if table.reason is not None:
+        return table.undefined(table.reason, name)
     figure = Figure(
         name=name,
         compute=_compute(table.scores),

@@ -21,18 +21,10 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics.core.contingency import cluster_codes, number_codes, renumber_kept
+from autorubric.metrics.core.contingency import cluster_codes, number_codes, number_rows, renumber_kept
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.estimation import Figure, estimate
 from autorubric.metrics.core.metric import ALL_LEVELS, SIGNED, metric
-from autorubric.metrics.core.rater_tables import (
-    CountedRows,
-    number_rows,
-    row_units,
-    weighted_units,
-    with_prior_rows,
-    with_prior_weights,
-)
 from autorubric.metrics.core.resampling import (
     CodedArguments,
     CodedOptions,
@@ -40,9 +32,19 @@ from autorubric.metrics.core.resampling import (
     IntervalOptions,
     Units,
     check_choice,
+    row_units,
+    weighted_units,
+    with_prior_rows,
+    with_prior_weights,
 )
 from autorubric.metrics.core.scales import Array, Codes, Interval, Nominal, Scale
-from autorubric.metrics.figures.many_raters import SmoothingPrior, code_ratings, is_smoothed, prior_ratings
+from autorubric.metrics.figures.many_raters import (
+    CountedRows,
+    SmoothingPrior,
+    code_ratings,
+    is_smoothed,
+    prior_ratings,
+)
 
 _TAIL = 40.0
 """exp(-_TAIL) is below rounding error."""

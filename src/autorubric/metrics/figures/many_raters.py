@@ -13,8 +13,14 @@ from autorubric.metrics.core.contingency import CodedLabels, TableInput, drop_in
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.estimation import Figure, delta, estimate, logit_t
 from autorubric.metrics.core.metric import CATEGORICAL, SIGNED, metric
-from autorubric.metrics.core.rater_tables import CountedRows, row_units, with_prior_rows
-from autorubric.metrics.core.resampling import CodedArguments, CodedOptions, IntervalOptions, Units
+from autorubric.metrics.core.resampling import (
+    CodedArguments,
+    CodedOptions,
+    IntervalOptions,
+    Units,
+    row_units,
+    with_prior_rows,
+)
 from autorubric.metrics.core.scales import (
     Array,
     Binary,
@@ -28,6 +34,45 @@ from autorubric.metrics.core.scales import (
 
 _MOST_ROWS = 1024
 _MOST_RATINGS = 1_000_000
+
+
+_KEYS_UP_TO = 2**62
+
+
+@dataclass(frozen=True, slots=True)
+class CountedRows:
+    """The distinct rows of a table of integers ≥ -1, with the number of units that have each row."""
+
+    rows: Codes  # distinct rows, shape `(u, n_columns)`
+    counts: Codes  # number of units with each row, shape `(u,)`
+
+    @classmethod
+    def of(cls, rows: Codes, size: int, cluster: Codes | None) -> CountedRows:
+        """Return a table of rows of integers below `size`, with equal rows merged unless units are clustered.
+
+        With few categories, even many units have few distinct rows. Rows that cannot be encoded in 64 bits
+        are not merged.
+        """
+        table = cls(rows, np.ones(len(rows), dtype=np.int64))
+        return table if cluster is not None else table.merged(size)
+
+    def merged(self, size: int) -> CountedRows:
+        """Return the table with equal rows merged."""
+        n_columns, base = self.rows.shape[1], size + 1
+        if not self.rows.size or base**n_columns > _KEYS_UP_TO:
+            return self
+        keys = np.zeros(len(self.rows), dtype=np.int64)
+        for column in self.rows.T:
+            keys = keys * base + column + 1
+        if base**n_columns <= len(keys):
+            how_many = np.bincount(keys, weights=self.counts)
+            seen = np.flatnonzero(how_many)
+            how_many = how_many[seen]
+        else:
+            seen, where = np.unique(keys, return_inverse=True)
+            how_many = np.bincount(where, weights=self.counts)
+        places = base ** np.arange(n_columns - 1, -1, -1)
+        return CountedRows(seen[:, None] // places % base - 1, how_many.astype(np.int64))
 
 
 @dataclass(frozen=True, slots=True)

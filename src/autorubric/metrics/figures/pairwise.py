@@ -10,12 +10,11 @@ import numpy as np
 
 from autorubric.errors import ArgumentError
 from autorubric.metrics.core import contingency as shares
-from autorubric.metrics.core.contingency import divide, drop_incomplete, read_pair
+from autorubric.metrics.core.contingency import divide, drop_incomplete, number_rows, read_pair
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.estimation import Analytic, Figure, estimate, proportion, share_figure
 from autorubric.metrics.core.intervals import logit_t_ends
 from autorubric.metrics.core.metric import ORDERED, metric
-from autorubric.metrics.core.rater_tables import number_rows, weighted_units
 from autorubric.metrics.core.resampling import (
     NO_ENDS,
     CodedArguments,
@@ -29,6 +28,7 @@ from autorubric.metrics.core.resampling import (
     check_number,
     chunks,
     standard_error,
+    weighted_units,
 )
 from autorubric.metrics.core.scales import Array, Codes, Scale
 from autorubric.metrics.figures.pair_counts import PairCounts, ScoredItems, Ties, count_pairs, scored_items

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from autorubric.metrics.core.contingency import NumberPairs, cell_units
-from autorubric.metrics.core.rater_tables import weighted_units
-from autorubric.metrics.core.resampling import Units
+from autorubric.metrics.core.resampling import Units, weighted_units
 from autorubric.metrics.core.scales import Array, Codes
 
 _TABLE_CELLS = 4096
