@@ -126,6 +126,26 @@ def test_arguments_that_cannot_work(
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"schema": {}, "rubric": "r.yaml"}, "schema cannot be combined with a rubric"),
+        ({"config": ["models"]}, "config must be a mapping"),
+        ({"limit": True}, "limit must be a non-negative integer"),
+        ({"max_rounds": 0}, "max_rounds must be a positive integer; got 0"),
+        ({"min_risk": "none"}, "min_risk must be low, medium or high; got 'none'"),
+    ],
+)
+def test_arguments_that_a_refinement_refuses(
+    arguments: dict[str, Any], message: str, drafts: Path, tmp_path: Path
+) -> None:
+    """A refinement refuses what the critique pass refuses, and what its own options do not allow."""
+    critiques = write_lines(tmp_path / "c.jsonl", [{"id": "draft_0", "critique": scored(1)}])
+    with pytest.raises(ArgumentError, match=message):
+        refine(critiques, drafts, tmp_path / "out", good, **arguments)
+    assert not (tmp_path / "out").exists()
+
+
 def test_missing_drafts_are_a_file_error(tmp_path: Path) -> None:
     """A file that is not there is named."""
     with pytest.raises(FileError, match=r"none\.jsonl"):

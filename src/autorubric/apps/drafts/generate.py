@@ -14,7 +14,7 @@ from autorubric.apps.drafts.drafts import (
     key_of,
     read_drafts,
 )
-from autorubric.apps.drafts.passes import DraftPass, PassOptions
+from autorubric.apps.drafts.passes import DraftOptions, DraftPass
 from autorubric.apps.drafts.records import RecordFile, contract_error, temporary_table
 from autorubric.rubric.rubric import Rubric
 from autorubric.support.concurrency import sync_twin
@@ -31,7 +31,7 @@ class CritiquePass(DraftPass[Draft]):
     window = 32
 
     def __init__(
-        self, options: PassOptions, out_dir: str | Path, drafts_path: str | Path, *, dry_run: bool
+        self, options: DraftOptions, out_dir: str | Path, drafts_path: str | Path, *, dry_run: bool
     ) -> None:
         super().__init__(options, out_dir, {"drafts": drafts_path})
         self.dry_run = dry_run
@@ -221,7 +221,7 @@ async def generate_critiques_async(  # noqa: PLR0913 - the public contract
         FileError: If a file cannot be read or has no drafts.
         RunLockedError: If another process is writing to the folder.
     """
-    options = PassOptions(
+    options = DraftOptions(
         teacher=teacher,
         config=config,
         schema=schema,

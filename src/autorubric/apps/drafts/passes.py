@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PassOptions:
+class DraftOptions:
     """Options of both passes, named and documented as the keywords of `generate_critiques`."""
 
     teacher: Any
@@ -265,7 +265,7 @@ class DraftPass(ABC, Generic[WorkT]):
     digest_key: ClassVar[str]
     window: ClassVar[int]
 
-    def __init__(self, options: PassOptions, out_dir: str | Path, inputs: Mapping[str, str | Path]) -> None:
+    def __init__(self, options: DraftOptions, out_dir: str | Path, inputs: Mapping[str, str | Path]) -> None:
         self.options = options
         self.schema = CritiqueSchema.of(options.schema)
         self.critic = options.critic(self.schema)

@@ -76,8 +76,9 @@ def rewrite_template(given: str | Path | None) -> PromptTemplate:
 def _template(given: object, shipped: str, known: tuple[str, ...], parameter: str) -> PromptTemplate:
     if given is not None and not isinstance(given, str | Path):
         raise ArgumentError(f"{parameter} must be a template text or a Path to it; got {shortened(given)}")
-    text = _shipped_text(shipped) if given is None else read_text(given) if isinstance(given, Path) else given
-    template = PromptTemplate.parse(text, known)
+    if given is None:
+        given = _shipped_text(shipped)
+    template = PromptTemplate.parse(read_text(given) if isinstance(given, Path) else given, known)
     template.fill(dict.fromkeys(known, "text"))
     if not {"output", "material"} & set(template.names):
         raise ArgumentError(f"{parameter} must contain {{output}} or {{material}} to show the output")

@@ -25,7 +25,7 @@ from autorubric.apps.drafts.drafts import (
     scores_of,
     verdict_of,
 )
-from autorubric.apps.drafts.passes import DraftPass, PassOptions
+from autorubric.apps.drafts.passes import DraftOptions, DraftPass
 from autorubric.apps.drafts.prompts import rewrite_template, template_text
 from autorubric.apps.drafts.provenance import digest_of
 from autorubric.apps.drafts.records import contract_error, temporary_table
@@ -204,7 +204,7 @@ class RefinementPass(DraftPass[Job]):
 
     def __init__(
         self,
-        options: PassOptions,
+        options: DraftOptions,
         out_dir: str | Path,
         inputs: Mapping[str, str | Path],
         *,
@@ -457,7 +457,7 @@ async def refine_async(  # noqa: PLR0913 - the public contract
         FileError: If a file cannot be read or is empty.
         RunLockedError: If another process is writing to the folder.
     """
-    options = PassOptions(
+    options = DraftOptions(
         teacher=teacher,
         config=config,
         schema=schema,

@@ -32,7 +32,7 @@ Criteria:
 
 {{instruction}}
 First look for the evidence, then decide. Reply with one JSON object and nothing else."""
-"""The prompt template for all critics, to which the sheet adds the criteria and the instruction."""
+"""The prompt template for all critics, to which the form adds the criteria and the instruction."""
 
 _SCORES: Final = (
     'Judge each criterion separately. "criteria_scores" has one object for each criterion, with its name as '
