@@ -79,6 +79,29 @@ def test_what_a_request_tells_counts_for_all_workers() -> None:
     settled(test)
 
 
+def test_many_requests_are_asked_for_in_few_calls() -> None:
+    """Those that come up together share calls to the keeper; one alone is not kept waiting for others."""
+
+    async def test() -> None:
+        keeper = Handle(Keeper(None, None))
+        line = KeeperLine("a", keeper)
+
+        async def ask() -> None:
+            await line.reserve(0.0)
+            async with line.gate("p", RequestLimits()).slot():
+                await asyncio.sleep(0)
+            await line.settle(0.0, 0.0)
+
+        await ask()
+        await turns()
+        assert sum(keeper.calls.values()) <= 4
+        keeper.calls.clear()
+        await asyncio.gather(*(ask() for _ in range(1000)))
+        assert sum(keeper.calls.values()) <= 100
+
+    settled(test)
+
+
 def test_workers_take_turns_where_slots_are_few() -> None:
     """None waits until all that another one wants has been sent."""
 
@@ -170,23 +193,22 @@ def test_what_a_dead_worker_held_is_given_back() -> None:
 
     async def test() -> None:
         keeper = Keeper(None, 1.0)
-        assert await keeper.enter("dead", 0, "p", ONE, 0) is None
-        waiting = asyncio.ensure_future(keeper.enter("dead", 1, "p", ONE, 0))
-        assert await keeper.reserve("dead", 2, 0.9) is None
+        slot = ("p", ONE, 0)
+        told = await keeper.tell("dead", [("slot", 0, slot), ("slot", 1, slot), ("cost", 2, (0.9,))])
+        assert dict(told) == {0: None, 2: None}
+        waiting = asyncio.ensure_future(keeper.answers("dead"))
         (other,) = gates(keeper, "b")
         asking = asyncio.ensure_future(other.slot().__aenter__())
         await turns()
-        assert not asking.done() and not waiting.done()
+        assert not asking.done()
         await keeper.bury("dead")
         await asking
-        await waiting
+        assert await waiting == []
         assert (await keeper.spending()).cost == pytest.approx(0.9)
-        await keeper.enter("dead", 3, "q", ONE, 0)
-        await keeper.end("dead", 0, SlotOutcome())
-        async with KeeperLine("c", Handle(keeper)).gate("q", ONE).slot():
-            pass
+        assert await keeper.tell("dead", [("slot", 3, slot), ("end", 0, (SlotOutcome(),))]) == []
+        assert await keeper.answers("dead") == []
         with pytest.raises(BudgetError):
-            await KeeperLine("b", Handle(keeper), counts_cost=True).reserve(0.2)
+            await KeeperLine("c", Handle(keeper), counts_cost=True).reserve(0.2)
         assert (await keeper.spending()).reached == "max_cost"
 
     settled(test)
@@ -279,8 +301,9 @@ def test_a_budget_that_many_ask_for_at_once_is_never_exceeded() -> None:
     settled(test)
 
 
-def test_when_the_keeper_is_gone_nothing_waits_for_it() -> None:
-    """Requests fail as the call to it does."""
+@pytest.mark.parametrize("method", ["tell", "answers"])
+def test_when_the_keeper_is_gone_nothing_waits_for_it(method: str) -> None:
+    """What waits fails as the call did, and so does what comes later."""
 
     class Mortal(Keeper):
         async def gone(self, *given: Any) -> Any:
@@ -290,7 +313,7 @@ def test_when_the_keeper_is_gone_nothing_waits_for_it() -> None:
         keeper = Mortal(None, None)
         (gate,) = gates(keeper, "a")
         async with gate.slot():
-            keeper.enter = keeper.gone
+            setattr(keeper, method, keeper.gone)
             for _ in range(2):
                 with pytest.raises(ConnectionError, match="no such actor"):
                     await gate.slot().__aenter__()

@@ -47,13 +47,18 @@ def test_a_worker_reports_votes_as_they_are_cast() -> None:
         await worker.begin()
         async with limiter_for("p", RequestLimits(parallel=1)).slot():
             pass
-        assert keeper.calls["enter"]
+        assert keeper.calls["tell"]
         for item in work(5):
-            reports = [report async for report in worker.grade(item)]
-            votes = [vote for report in reports for vote in report.votes]
-            assert len({one.criterion for one in votes}) == len(votes) == 2
-            assert reports[-1].done is not None
-            assert reports[-1].done.item_id == item.task.item_id
+            await worker.start(item)
+        votes: list[Any] = []
+        done: list[str] = []
+        while len(done) < 5:
+            for item_id, report in (await worker.reports()).items():
+                assert item_id not in done
+                votes += report.votes
+                done += [report.done.item_id] if report.done is not None else []
+        assert len({(one.item_id, one.criterion) for one in votes}) == len(votes) == 10
+        assert sorted(done) == [f"i{n}" for n in range(5)]
         await worker.close()
 
     settled(test)
@@ -71,29 +76,38 @@ def test_a_vote_is_reported_while_others_are_awaited() -> None:
     async def test() -> None:
         grader = CriterionGrader(judges=[ask])
         worker = Worker("w", grader, Handle(Keeper(None, None)), counts_cost=None, keeps_exchanges=True)
-        reports = worker.grade(work(1)[0])
-        first = await anext(reports)
-        assert [vote.criterion for vote in first.votes] == ["apple"]
+        await worker.start(work(1)[0])
+        first = await worker.reports()
+        assert [vote.criterion for vote in first["i0"].votes] == ["apple"]
         is_reported.set()
-        assert [vote.criterion async for report in reports for vote in report.votes] == ["pear"]
+        assert [vote.criterion for vote in (await worker.reports())["i0"].votes] == ["pear"]
 
     settled(test)
 
 
-def test_a_bug_is_raised_after_the_votes_of_the_item() -> None:
-    """First the votes, then the exception."""
+def test_a_bug_is_raised_after_what_finished_with_it() -> None:
+    """First the reports, then the exception."""
 
     class Broken(CriterionGrader):
-        def aggregate(self, task: GradingTask, votes: Any) -> Any:
-            raise ZeroDivisionError("a bug")
+        other_is_reported = asyncio.Event()
+
+        async def judge(self, task: Any, **options: Any) -> Any:
+            if task.item_id == "i1":
+                await self.other_is_reported.wait()
+                raise ZeroDivisionError("a bug")
+            return await super().judge(task, **options)
 
     async def test() -> None:
         grader = Broken(judges=[CountingJudge()])
         worker = Worker("w", grader, Handle(Keeper(None, None)), counts_cost=None, keeps_exchanges=True)
-        votes: list[Any] = []
+        for item in work(2):
+            await worker.start(item)
+        while not (report := (await worker.reports())["i0"]).is_over:
+            pass
+        assert report.done is not None
+        Broken.other_is_reported.set()
         with pytest.raises(ZeroDivisionError):
-            async for report in worker.grade(work(1)[0]):
-                votes += report.votes
-        assert len(votes) == 2
+            while True:
+                await worker.reports()
 
     settled(test)

@@ -14,7 +14,7 @@ import os
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 from typing import Any, Final
@@ -22,7 +22,7 @@ from typing import Any, Final
 from autorubric.errors import ArgumentError, MissingDependencyError, RunError
 from autorubric.grading.base import Grader
 from autorubric.integrations.ray_worker import Keeper, Report, Worker
-from autorubric.llm.budget import Budget, SpendingLimit, budget_in_force
+from autorubric.llm.budget import SpendingLimit, budget_in_force
 from autorubric.runs.config import EvalConfig
 from autorubric.runs.executor import ItemWork
 from autorubric.runs.items import GradedItem
@@ -104,16 +104,23 @@ async def _cluster() -> AsyncIterator[None]:
         ray.shutdown()
 
 
+@dataclass(slots=True)
+class _Piece:
+    """An item that a worker is grading."""
+
+    votes: list[VoteCast]  # reported by workers so far
+    done: asyncio.Future[GradedItem | None] = field(default_factory=asyncio.Future)
+
+
 @dataclass(slots=True, kw_only=True, eq=False)
 class _Hand:
     """A worker as seen by the calling process."""
 
     name: str
     actor: Any
-    alone: bool  # hired for one item that other workers died on
     hired_at: float
     has_begun: bool = False
-    running: int = 0  # items
+    under_way: dict[str, _Piece] = field(default_factory=dict)  # by item id
 
 
 class _Crew:
@@ -130,10 +137,10 @@ class _Crew:
         self.limit = config.max_concurrent_items or _AHEAD * self._most
         self._ahead = self.limit // self._most
         self._hands: list[_Hand] = []
-        self._suspected: list[_Hand] = []
-        self._starting: set[asyncio.Task[None]] = set()
+        self._listening: dict[_Hand, asyncio.Task[None]] = {}
         self._waiting = 0
         self._changed = asyncio.Event()
+        self._alone = asyncio.Semaphore(self._most)
         self._hired = self._stillborn = 0
         self._failure: Exception | None = None
         here = NodeAffinitySchedulingStrategy(node_id=ray.get_runtime_context().get_node_id(), soft=True)
@@ -144,19 +151,38 @@ class _Crew:
         """Grade an item in workers until one does not die; return None if the budget is used up."""
         votes: list[VoteCast] = []
         for deaths in range(_DEADLY):
-            hand = self._hire(alone=True) if deaths >= _SUSPECT else await self._next_hand()
             try:
-                if not hand.alone and _is_over(budget_in_force()):
-                    return None
-                done = await self._grade_in(hand, _with_votes(work, votes), votes)
-                return None if done is None else replace(done, votes_cast=len(votes))
+                if deaths < _SUSPECT:
+                    done = await self._grade_in(await self._next_hand(), work, votes)
+                else:
+                    done = await self._grade_alone(work, votes)
             except RayActorError:
-                await self._bury(hand)
-            finally:
-                hand.running -= 1
-                self._wake()
+                continue
+            return None if done is None else replace(done, votes_cast=len(votes))
         error = f"RunError: {_DEADLY} worker processes died while grading the item"
         return GradedItem.of_error(work.task, work.position, error, votes_cast=len(votes))
+
+    async def _grade_alone(self, work: ItemWork, votes: list[VoteCast]) -> GradedItem | None:
+        """Grade an item in a worker that grades nothing else."""
+        async with self._alone:
+            hand = self._hire()
+            try:
+                return await self._grade_in(hand, work, votes)
+            finally:
+                ray.kill(hand.actor)
+
+    async def _grade_in(self, hand: _Hand, work: ItemWork, votes: list[VoteCast]) -> GradedItem | None:
+        """Grade an item in a worker, and add the votes that it reports."""
+        budget = budget_in_force()
+        if isinstance(budget, SpendingLimit) and budget.is_over:
+            return None
+        piece = hand.under_way[work.task.item_id] = _Piece(votes)
+        try:
+            hand.actor.start.remote(_with_votes(work, votes))
+            return await piece.done
+        finally:
+            del hand.under_way[work.task.item_id]
+            self._wake()
 
     async def close(self) -> None:
         """Ask the workers to release their resources."""
@@ -167,9 +193,8 @@ class _Crew:
 
     def kill(self) -> None:
         """Kill all processes of the run."""
-        for task in self._starting:
+        for hand, task in self._listening.items():
             task.cancel()
-        for hand in [*self._hands, *self._suspected]:
             ray.kill(hand.actor)
         ray.kill(self._keeper)
 
@@ -184,19 +209,18 @@ class _Crew:
                 enough = min(_ENOUGH, self._ahead)
                 if len(self._hands) < self._most and self._waiting > enough * len(starting):
                     starting.append(self._hire())
+                    self._hands.append(starting[-1])
                 # Items that a worker is about to have room for are left to it.
                 is_soon = any(time.monotonic() - hand.hired_at < _SOON_SECONDS for hand in starting)
                 room = enough if is_soon else self._ahead
-                free = [hand for hand in self._hands if hand.has_begun and hand.running < room]
+                free = [hand for hand in self._hands if hand.has_begun and len(hand.under_way) < room]
                 if free:
-                    hand = min(free, key=lambda one: one.running)
-                    hand.running += 1
-                    return hand
+                    return min(free, key=lambda one: len(one.under_way))
                 await self._changed.wait()
         finally:
             self._waiting -= 1
 
-    def _hire(self, *, alone: bool = False) -> _Hand:
+    def _hire(self) -> _Hand:
         """Start a worker."""
         self._hired += 1
         name = f"worker {self._hired}"
@@ -216,56 +240,61 @@ class _Crew:
             raise ArgumentError(
                 f"executor='ray': the grader cannot be sent to another process: {error}"
             ) from error
-        hand = _Hand(name=name, actor=actor, alone=alone, hired_at=time.monotonic(), running=int(alone))
-        if alone:
-            self._suspected.append(hand)
-        else:
-            self._hands.append(hand)
-            self._starting.add(asyncio.ensure_future(self._begin(hand)))
+        hand = _Hand(name=name, actor=actor, hired_at=time.monotonic())
+        self._listening[hand] = asyncio.ensure_future(self._listen(hand))
         return hand
 
-    async def _begin(self, hand: _Hand) -> None:
-        """Wait until a worker's process has started, and let items have it."""
+    async def _listen(self, hand: _Hand) -> None:
+        """Pass a worker's reports on to its items, and its death or bug to those that are under way."""
         try:
             await _result(hand.actor.begin.remote())
             hand.has_begun, self._stillborn = True, 0
+            self._wake()
+            while True:
+                reports: dict[str, Report] = await _result(hand.actor.reports.remote())
+                for item_id, report in reports.items():
+                    await self._receive(report, hand.under_way[item_id])
         except RayActorError as error:
-            self._stillborn += 1
+            failure: Exception = error
+            if hand in self._hands:
+                self._hands.remove(hand)
+            self._stillborn += not hand.has_begun
             if self._stillborn >= _STILLBORN:
                 self._failure = RunError(
                     f"executor='ray': {self._stillborn} consecutive workers failed to start: {error}"
                 )
             await self._bury(hand)
-        # Raised in the items that wait for a worker.
+        # Also raised in items that wait for a worker.
         except Exception as error:
-            self._failure = error
+            failure = self._failure = error
+        for piece in hand.under_way.values():
+            if not piece.done.done():
+                piece.done.set_exception(failure)
         self._wake()
+
+    async def _receive(self, report: Report, piece: _Piece) -> None:
+        piece.votes += report.votes
+        for event in report.votes:
+            self._listener.vote_cast(event)
+        if report.is_over and report.done is None:
+            budget = budget_in_force()
+            if isinstance(budget, SpendingLimit):
+                # The run hands out no more items when its budget shows that a limit was reached.
+                budget.spending = await _keeper_result(self._keeper.spending.remote())
+        if report.is_over and not piece.done.done():
+            piece.done.set_result(report.done)
 
     async def _bury(self, hand: _Hand) -> None:
         """Release what a dead worker held."""
-        if hand in self._hands:
-            self._hands.remove(hand)
-        await _keeper_result(self._keeper.bury.remote(hand.name))
+        try:
+            await _keeper_result(self._keeper.bury.remote(hand.name))
+        except RunError as error:
+            self._failure = error
 
     def _wake(self) -> None:
         """Let the items that wait for a worker look again."""
         self._changed.set()
         self._changed = asyncio.Event()
-
-    async def _grade_in(self, hand: _Hand, work: ItemWork, votes: list[VoteCast]) -> GradedItem | None:
-        """Return a worker's result for an item, and add the votes that it reports."""
-        async for reference in hand.actor.grade.remote(work):
-            report: Report = await _result(reference)
-            votes += report.votes
-            for event in report.votes:
-                self._listener.vote_cast(event)
-            if report.done is not None:
-                return report.done
-        budget = budget_in_force()
-        if isinstance(budget, SpendingLimit):
-            # The run hands out no more items when its budget shows that a limit was reached.
-            budget.spending = await _keeper_result(self._keeper.spending.remote())
-        return None
 
 
 def _with_votes(work: ItemWork, votes: list[VoteCast]) -> ItemWork:
@@ -277,10 +306,6 @@ def _with_votes(work: ItemWork, votes: list[VoteCast]) -> ItemWork:
         if not event.vote.without_reply:
             stored.setdefault(event.criterion, []).append(event.vote)
     return replace(work, stored=stored)
-
-
-def _is_over(budget: Budget | None) -> bool:
-    return isinstance(budget, SpendingLimit) and budget.is_over
 
 
 async def _keeper_result(reference: Any) -> Any:
