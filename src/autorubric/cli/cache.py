@@ -5,9 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from autorubric.cli.command import Exit, guarded, notice
+from autorubric.cli.command import Exit, command_group, guarded, notice
 from autorubric.cli.options import JsonFlag, option
 from autorubric.cli.output import print_blocks, print_json
 from autorubric.support.blocks import Cell, ScalarBlock
@@ -19,7 +17,7 @@ if TYPE_CHECKING:
 CacheFolder = Annotated[Path, option("--cache-dir", "DIR", "Cache folder.  [default: .autorubric_cache]")]
 _DEFAULT = Path(".autorubric_cache")
 
-cache_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+cache_app = command_group("Show or clear the cache of model responses.", "autorubric cache stats")
 
 
 @cache_app.command("stats")

@@ -76,6 +76,15 @@ def guarded(command: Callable[..., Exit]) -> Callable[..., None]:
     return run
 
 
+def command_group(summary: str, *examples: str) -> typer.Typer:
+    """Return a group of commands, whose help shows calls that are not wrapped."""
+    heading = "Examples" if len(examples) > 1 else "Example"
+    calls = "".join(f"\n  {call}" for call in examples)
+    return typer.Typer(
+        no_args_is_help=True, rich_markup_mode=None, help=f"{summary}\n\n\b\n{heading}:{calls}"
+    )
+
+
 def _expand_groups(
     command: Callable[..., Exit],
 ) -> tuple[list[inspect.Parameter], dict[str, tuple[type, list[str]]]]:

@@ -7,11 +7,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-import typer
-
 import autorubric
 from autorubric.cli.audit import Audit, AuditPart, PartResult
-from autorubric.cli.command import Exit, Without, guarded, notice
+from autorubric.cli.command import Exit, Without, command_group, guarded, notice
 from autorubric.cli.options import JsonFlag, Labels, RunFolder, Seed, Truth, flag, option
 from autorubric.cli.output import print_blocks, print_json
 from autorubric.cli.runs import open_run
@@ -37,7 +35,11 @@ _MAIN_PARTS = (AuditPart.REPORT, AuditPart.BIAS)
 _MAIN_FIGURES = ("rater", "coverage", "accuracy", "kappa", "interval of kappa")
 _SCREEN = 30
 
-judges_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+judges_app = command_group(
+    "Compare a run's judges with each other, and audit them.",
+    "autorubric judges compare experiments/essays-1",
+    "autorubric judges audit experiments/essays-1",
+)
 
 
 @dataclass(frozen=True, kw_only=True)

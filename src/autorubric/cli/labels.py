@@ -8,10 +8,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
-import typer
-
 import autorubric
-from autorubric.cli.command import Exit, Without, guarded, notice
+from autorubric.cli.command import Exit, Without, command_group, guarded, notice
 from autorubric.cli.options import Columns, JsonFlag, OwnRubric, Raters, argument, notice_labels, option
 from autorubric.cli.output import print_blocks, print_json
 from autorubric.errors import ArgumentError
@@ -73,7 +71,11 @@ def marks_in(where: Sequence[Where] | None) -> list[Mark]:
     return cast("list[Mark]", [one.value for one in where or ()])
 
 
-labels_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+labels_app = command_group(
+    "Export disputed items for labelling, and merge human labels into a dataset.",
+    "autorubric labels export experiments/essays-1 -o disputed.jsonl",
+    "autorubric labels merge essays.json disputed.jsonl -o labelled.json",
+)
 
 
 @labels_app.command("export")
