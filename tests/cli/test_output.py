@@ -10,8 +10,9 @@ import warnings
 import pytest
 import typer
 
+from autorubric.cli.app import tolerate_narrow_encodings
 from autorubric.cli.command import Exit, exit_code, guarded
-from autorubric.cli.output import print_blocks, print_json, tolerate_narrow_encodings
+from autorubric.cli.output import print_blocks, print_json
 from autorubric.errors import (
     ArgumentError,
     ItemFailedError,

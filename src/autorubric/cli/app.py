@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from importlib import import_module
 from typing import Annotated, Any, Final
@@ -11,7 +12,6 @@ from typer.core import TyperCommand, TyperGroup
 
 from autorubric._version import VERSION
 from autorubric.cli.command import guarded
-from autorubric.cli.output import tolerate_narrow_encodings
 from autorubric.support.extensions import extension_names, load_extension
 
 COMMANDS_GROUP: Final = "autorubric.commands"
@@ -154,6 +154,13 @@ def about(
     Start with:
       autorubric demo
     """
+
+
+def tolerate_narrow_encodings() -> None:
+    """Make stdout and stderr escape characters that their encoding lacks, instead of failing."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def main() -> None:

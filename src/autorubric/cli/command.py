@@ -178,9 +178,11 @@ def _plain_warnings() -> Iterator[None]:
         yield
 
 
-def notice(text: str) -> None:
-    """Print a message on stderr, unless it was already shown as a warning."""
-    if text not in _shown:
+def notice(*texts: str) -> None:
+    """Print messages on stderr, unless they were already shown as warnings."""
+    for text in texts:
+        if text in _shown:
+            continue
         lines, width = printable(text).splitlines(), shutil.get_terminal_size().columns
         # From 80 columns on, lines stay whole, so that they can be searched and copied.
         if width < 80:

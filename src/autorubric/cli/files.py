@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import shlex
 import string
+from collections.abc import Iterable
 from enum import StrEnum
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, Literal
+from typing import Annotated, Final, Literal
 
 import autorubric
 from autorubric.cli.command import Exit, guarded, notice
@@ -16,10 +17,9 @@ from autorubric.cli.options import Columns, JsonFlag, argument, flag, notice_col
 from autorubric.cli.output import print_json
 from autorubric.criteria.values import Submission
 from autorubric.errors import ArgumentError, DatasetError, Fault, FileError
+from autorubric.rubric.checks import similar_names
+from autorubric.support.read import FORMATS, read_structured
 from autorubric.support.write import write_text_atomic
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 
 class Template(StrEnum):
@@ -191,9 +191,6 @@ def _check_texts(file: Path, dataset: autorubric.RubricDataset) -> None:
 
 def _warnings(rubrics: Iterable[autorubric.Rubric]) -> list[str]:
     """Return warnings about similar names and weights that have no effect, without duplicates."""
-    # Late, since only this command looks for them.
-    from autorubric.rubric.checks import similar_names
-
     found = []
     for rubric in rubrics:
         found += [
@@ -214,9 +211,6 @@ def _warnings(rubrics: Iterable[autorubric.Rubric]) -> list[str]:
 
 def _kind_of(file: Path, rubric: Path | None) -> Literal["rubric", "dataset", "run"]:
     """Return the kind of a file: tables, JSON lines and files with items or submissions are datasets."""
-    # Late, since only this command reads files without knowing what they are.
-    from autorubric.support.read import FORMATS, read_structured
-
     if rubric is not None or file.suffix.lower() not in FORMATS or file.suffix.lower() == ".jsonl":
         return "dataset"
     try:
@@ -244,10 +238,5 @@ def schema(run: OfRunFile = False) -> Exit:
       autorubric schema > rubric.schema.json
       autorubric schema --run > run.schema.json
     """
-    if run:
-        from autorubric.runs.run_file import run_file_schema
-
-        print_json(run_file_schema())
-    else:
-        print_json(autorubric.Rubric.json_schema())
+    print_json(autorubric.runs.run_file.run_file_schema() if run else autorubric.Rubric.json_schema())
     return Exit.DONE

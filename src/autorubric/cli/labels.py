@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from typing import Annotated, Any, cast
 
 import autorubric
 from autorubric.cli.command import Exit, Without, command_group, guarded, notice
 from autorubric.cli.options import Columns, JsonFlag, OwnRubric, Raters, argument, notice_labels, option
 from autorubric.cli.output import print_blocks, print_json
 from autorubric.errors import ArgumentError
-
-if TYPE_CHECKING:
-    from autorubric.metrics.summaries.human_agreement import HumanAgreement
-    from autorubric.runs.review import Mark
-
+from autorubric.runs.review import Mark, SplitKind
 
 Source = Annotated[Path, argument("SOURCE", "Run folder or dataset file.")]
 Split = Annotated[
-    Literal["any", "people", "judges"],
-    option("--split", None, "Who must disagree on exported items.", show_default=True),
+    SplitKind, option("--split", None, "Who must disagree on exported items.", show_default=True)
 ]
 
 
 class Where(StrEnum):
-    """Which items of a run to select, by status."""
+    """Which items of a run to select, by `Mark`; Typer repeats no options with literals."""
 
     WRONG = "wrong"
     SPLIT = "split"
@@ -115,10 +111,7 @@ def export(
         raise ArgumentError("--where cannot be combined with --split or --tolerance")
     found = autorubric.disputed_items(graded, split=split, tolerance=tolerance, where=marks)
     found.to_file(out)
-    counts: dict[str, int] = {}
-    for item in found:
-        for name in item.metadata["disputed"]:
-            counts[name] = counts.get(name, 0) + 1
+    counts = Counter(name for item in found for name in item.metadata["disputed"])
     if as_json:
         print_json({"out": str(out), "items": len(found), "criteria": counts})
     else:
@@ -175,8 +168,7 @@ def merge(  # noqa: PLR0913 - one parameter per option
             of_pages, n_labels=merged.n_labels + of_pages.n_labels, raters=(*merged.raters, *of_pages.raters)
         )
     merged.dataset.to_file(out)
-    for text in merged.notices:
-        notice(text)
+    notice(*merged.notices)
     agreement = _agreement(merged.dataset)
     if as_json:
         content: dict[str, Any] = {"out": str(out), "labels": merged.n_labels, "raters": list(merged.raters)}
@@ -208,7 +200,7 @@ def _ratings(dataset: autorubric.RubricDataset) -> tuple[int, set[str]]:
     return sum(len(labels) for one in rated for labels in one.values()), {who for one in rated for who in one}
 
 
-def _agreement(dataset: autorubric.RubricDataset) -> HumanAgreement | None:
+def _agreement(dataset: autorubric.RubricDataset) -> autorubric.metrics.HumanAgreement | None:
     """Return the agreement among annotators, or None if there are fewer than two."""
     raters = {rater for i in range(len(dataset)) for rater in dataset.item_ratings(i)}
     return autorubric.metrics.human_agreement(dataset) if len(raters) > 1 else None
@@ -251,11 +243,8 @@ def annotate(
 
     Exit codes: 0 success, 2 invalid command line or file.
     """
-    # Late, since the page's template takes as long to load as everything else that `--help` needs.
-    from autorubric.reports.labelling import write_annotation_page
-
     items = _items(source, rubric, marks_in(where), columns)
-    write_annotation_page(items, out, seed=seed, title=title)
+    autorubric.reports.write_annotation_page(items, out, seed=seed, title=title)
     notice(f"Wrote {out} with {len(items)} items. Open it in a browser; it works offline.")
     return Exit.DONE
 

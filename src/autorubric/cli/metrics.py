@@ -7,7 +7,7 @@ import re
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
+from typing import Annotated, Final, NamedTuple
 
 import autorubric
 from autorubric.cli.command import Exit, guarded, notice, too_many_missing
@@ -23,13 +23,9 @@ from autorubric.cli.options import (
     flag,
     option,
 )
-from autorubric.cli.output import print_blocks, print_json
+from autorubric.cli.output import print_result
 from autorubric.cli.runs import labelled_verdicts, open_run
 from autorubric.errors import ArgumentError
-
-if TYPE_CHECKING:
-    from autorubric.metrics.summaries.compute import MetricsResult
-
 
 FailUnder = Annotated[
     list[str] | None,
@@ -79,11 +75,15 @@ def metrics(  # noqa: PLR0913 - one parameter per option
     )
     if not found.na_stats.n_cells:
         raise ArgumentError(f"{run} has no labels; pass --labels FILE, or a labelled dataset with --dataset")
-    if as_json:
-        verdicts = labelled_verdicts(result, labelled).to_dict()
-        print_json({"run": str(run), "verdicts": verdicts, "metrics": found.to_dict()})
-    else:
-        print_blocks(found.blocks())
+    print_result(
+        lambda: {
+            "run": str(run),
+            "verdicts": labelled_verdicts(result, labelled).to_dict(),
+            "metrics": found.to_dict(),
+        },
+        found.blocks,
+        as_json=as_json,
+    )
     if not gates and max_lost is None:
         return Exit.DONE
     criteria = dict.fromkeys(gate.criterion for gate in gates) or (None,)
@@ -174,7 +174,7 @@ def needs_bootstrap(gates: Sequence[MetricGate]) -> bool:
     return any(gate.low and gate.figure in _BOOTSTRAPPED for gate in gates)
 
 
-def check_gates(gates: Sequence[MetricGate], found: MetricsResult) -> Exit:
+def check_gates(gates: Sequence[MetricGate], found: autorubric.metrics.MetricsResult) -> Exit:
     """Print each failed gate and return the exit code; a gate fails if its metric is undefined."""
     worst = Exit.DONE
     for gate in gates:
@@ -192,7 +192,7 @@ def check_gates(gates: Sequence[MetricGate], found: MetricsResult) -> Exit:
     return worst
 
 
-def _value(gate: MetricGate, found: MetricsResult) -> tuple[float | None, str]:
+def _value(gate: MetricGate, found: autorubric.metrics.MetricsResult) -> tuple[float | None, str]:
     """Return the gate's metric, or None and the reason."""
     if gate.criterion is not None:
         return _on_criterion(gate, gate.criterion, found)
@@ -210,7 +210,7 @@ def _value(gate: MetricGate, found: MetricsResult) -> tuple[float | None, str]:
     return getattr(found, name), _why_no_mean(gate.figure, found)
 
 
-def _why_no_mean(figure: str, found: MetricsResult) -> str:
+def _why_no_mean(figure: str, found: autorubric.metrics.MetricsResult) -> str:
     of = found.defined[_MEANS[figure]][1]
     if figure in ("precision", "recall", "sensitivity", "specificity", "f1") and not of:
         return "no criterion is binary"
@@ -218,7 +218,9 @@ def _why_no_mean(figure: str, found: MetricsResult) -> str:
     return f"no criterion has an answered item labelled {label}" if label else "no criterion has this metric"
 
 
-def _on_criterion(gate: MetricGate, name: str, found: MetricsResult) -> tuple[float | None, str]:
+def _on_criterion(
+    gate: MetricGate, name: str, found: autorubric.metrics.MetricsResult
+) -> tuple[float | None, str]:
     own = next((one for one in found.per_criterion if one.name == name), None)
     if own is None:
         names = ", ".join(one.name for one in found.per_criterion)
@@ -285,15 +287,15 @@ def compare(
         warnings.simplefilter("ignore", RuntimeWarning)
         before, after = (autorubric.EvalResult.from_experiment(one) for one in (baseline, run))
     for one in (before, after):
-        for text in one.notices:
-            notice(f"{one.experiment_name}: {text}")
+        notice(*(f"{one.experiment_name}: {text}" for text in one.notices))
     labelled = autorubric.RubricDataset.from_file(dataset) if dataset is not None else None
     found = autorubric.metrics.run_difference(before, after, labelled, rng=seed)
-    if as_json:
-        runs = {"baseline": str(baseline), "run": str(run)}
-        print_json({**runs, "regressed": found.regressed, "difference": found.to_dict()})
-    else:
-        print_blocks(found.blocks())
+    runs = {"baseline": str(baseline), "run": str(run)}
+    print_result(
+        lambda: {**runs, "regressed": found.regressed, "difference": found.to_dict()},
+        found.blocks,
+        as_json=as_json,
+    )
     if not fail_on_regression and max_lost is None:
         return Exit.DONE
     sides = (("the baseline", before), ("the run", after))

@@ -17,7 +17,7 @@ from autorubric.cli.options import (
     max_lost_option,
     option,
 )
-from autorubric.cli.output import print_blocks, print_json
+from autorubric.cli.output import print_result
 from autorubric.cli.runs import run_and_close
 from autorubric.criteria.values import MAX_LOST
 
@@ -83,12 +83,9 @@ def redteam(  # noqa: PLR0913 - one parameter per option
     items = columns.open(dataset, rubric)
     grader = panel.checked_grader(judge, preflight=not no_preflight)
     report = run_and_close(grader, tested.red_team(items, grader, attacks=chosen, limit=limit))
+    print_result(report.to_dict, report.blocks, as_json=as_json)
     if as_json:
-        print_json(report.to_dict())
-        for text in report.notices():
-            notice(text)
-    else:
-        print_blocks(report.blocks())
+        notice(*report.notices())
     rate = report.overall.rate.value
     share = report.n_failed / max(1, report.n_verdicts)
     if rate is None or exceeds_max_lost(share, max_lost, is_gate=fail_over is not None):
