@@ -8,18 +8,9 @@ from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
 import autorubric
-from autorubric.cli.command import Exit, exceeds_max_lost, exit_code, guarded, notice, stoppable
-from autorubric.cli.options import (
-    JsonFlag,
-    MaxCalls,
-    MaxCost,
-    Models,
-    argument,
-    demand,
-    flag,
-    max_lost_option,
-    option,
-)
+from autorubric.cli.command import Exit, guarded, notice, stoppable
+from autorubric.cli.gates import Gate, exceeds_max_lost, max_lost_option
+from autorubric.cli.options import JsonFlag, MaxCalls, MaxCost, Models, argument, demand, flag, option
 from autorubric.cli.output import print_result
 from autorubric.cli.runs import report_stop
 from autorubric.criteria.values import MAX_LOST
@@ -300,7 +291,7 @@ def _refine_code(stats: Mapping[str, Any], fail_under: float | None, max_lost: f
     if stats["success_rate"] is None:
         # There was nothing to refine, so nothing could have failed.
         return Exit.DONE
-    return exit_code(stats["success_rate"], fail_under)
+    return Gate(fail_under=fail_under).exit_code(stats["success_rate"])
 
 
 def _refine_blocks(stats: Mapping[str, Any]) -> list[Block]:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import autorubric
 from autorubric import cli
-from autorubric.cli.command import Exit, Without, exit_code, guarded, notice
+from autorubric.cli.command import Exit, Without, guarded, notice
 from autorubric.cli.options import RUN_DEFAULTS, JsonFlag, Models, NoPreflight, RunsDir, flag, option
 from autorubric.cli.output import open_in_browser, print_result
 from autorubric.cli.runs import mean_score, run_resumable
@@ -93,7 +93,7 @@ def demo(
         open_in_browser(summaries.report.resolve().as_uri())
     if result.failed_items:
         notice(f"{result.failed_items} replies could not be judged; first error: {result.errors[0][1]}")
-    return exit_code(mean_score(result), None, unjudged=result.failed_items)
+    return Exit.UNJUDGED if result.failed_items else Exit.DONE
 
 
 def _run_name(model: str | None, seed: int) -> str:

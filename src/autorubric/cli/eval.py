@@ -14,11 +14,11 @@ import typer
 import autorubric
 from autorubric import cli
 from autorubric.cli.command import Exit, guarded, in_flags, notice
+from autorubric.cli.gates import Gate
 from autorubric.cli.options import (
     JUDGE,
     RUN_DEFAULTS,
     Columns,
-    Gate,
     JsonFlag,
     MaxCalls,
     MaxCost,

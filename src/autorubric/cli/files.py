@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import string
-from collections.abc import Iterable
-from enum import StrEnum
+from collections.abc import Iterable, Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Final, Literal
@@ -21,25 +20,15 @@ from autorubric.rubric.checks import similar_names
 from autorubric.support.read import FORMATS, read_structured
 from autorubric.support.write import write_text_atomic
 
-
-class Template(StrEnum):
-    """A set of starter files: a rubric, a run file and sample data."""
-
-    support_reply = "support-reply"
-    rag_faithfulness = "rag-faithfulness"
-    summary = "summary"
-    essay = "essay"
-    code_review = "code-review"
-    agent_run = "agent-run"
-
-
-_COLUMNS: Final = {
-    Template.support_reply: ("reply", "question"),
-    Template.rag_faithfulness: ("answer", "question"),
-    Template.summary: ("summary", "document"),
-    Template.essay: ("essay", "task"),
-    Template.code_review: ("comment", "diff"),
-    Template.agent_run: ("transcript", "task"),
+Template = Literal["support-reply", "rag-faithfulness", "summary", "essay", "code-review", "agent-run"]
+"""A set of starter files: a rubric, a run file and sample data."""
+_COLUMNS: Final[Mapping[Template, tuple[str, str]]] = {
+    "support-reply": ("reply", "question"),
+    "rag-faithfulness": ("answer", "question"),
+    "summary": ("summary", "document"),
+    "essay": ("essay", "task"),
+    "code-review": ("comment", "diff"),
+    "agent-run": ("transcript", "task"),
 }
 """Columns of the submission and the prompt in the sample data."""
 
@@ -47,15 +36,13 @@ Folder = Annotated[
     Path, argument("[DIR]", "Folder to write to; created if missing.  [default: the working directory]")
 ]
 TemplateName = Annotated[
-    Template, option("--template", "NAME", f"Template: {', '.join(Template)}.", show_default=True)
+    Template, option("--template", "NAME", f"Template: {', '.join(_COLUMNS)}.", show_default=True)
 ]
 Force = Annotated[bool, flag("--force", "Replace existing files.")]
 
 
 @guarded
-def init(
-    folder: Folder = Path(), template: TemplateName = Template.support_reply, force: Force = False
-) -> Exit:
+def init(folder: Folder = Path(), template: TemplateName = "support-reply", force: Force = False) -> Exit:
     """Write a rubric, a run file and sample data as a starting point.
 
     Writes rubric.yaml, autorubric.yaml, and data.csv with ten texts and human labels. The run file names a

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import autorubric
 from autorubric import cli
 from autorubric.cli.command import Exit, Without, command_group, guarded, notice
-from autorubric.cli.options import JsonFlag, Labels, RunFolder, Seed, Truth, flag, option, read_pairs
+from autorubric.cli.labels import Labels, Truth
+from autorubric.cli.options import JsonFlag, RunFolder, Seed, flag, option, read_pairs
 from autorubric.cli.output import print_result
 from autorubric.cli.runs import open_run
 from autorubric.criteria.values import VerdictCounts

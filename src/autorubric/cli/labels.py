@@ -4,17 +4,93 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, cast
 
 import autorubric
 from autorubric.cli.command import Exit, Without, command_group, guarded, notice
-from autorubric.cli.options import Columns, JsonFlag, OwnRubric, Raters, argument, notice_labels, option
+from autorubric.cli.options import Columns, JsonFlag, OwnRubric, argument, option
 from autorubric.cli.output import print_blocks, print_json
+from autorubric.datasets.item import TruthRule
+from autorubric.datasets.ratings import read_long_table
 from autorubric.errors import ArgumentError
 from autorubric.runs.review import Mark, SplitKind
+
+Raters = Annotated[
+    list[str] | None,
+    option(
+        "--rater",
+        "NAME",
+        "Rater whose labels to read, or the rater's column in the table. Repeatable.  [default: all]",
+    ),
+]
+LabelledFile = Annotated[
+    Path | None,
+    option(
+        "--dataset",
+        "D",
+        "Dataset with other labels for the graded items.  [default: the labels stored with the run]",
+    ),
+]
+Truth = Annotated[
+    TruthRule | None,
+    option(
+        "--truth",
+        "RULE",
+        "How to combine several annotators' labels: mode, majority (more than half), median or mean. "
+        " [default: median for ordinal scales, mean for numbers, otherwise mode]",
+    ),
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Labels:
+    """The human labels that a run's verdicts are compared with."""
+
+    dataset: LabelledFile = None
+    labels: Annotated[
+        Path | None,
+        option(
+            "--labels",
+            "FILE",
+            "File with human labels that replace those stored with the run: a table (CSV, TSV) with one row "
+            "per label (item_id, criterion, rater, value) or one column per annotator (item_id, criterion "
+            "and names), or the labels.jsonl of `autorubric view`.",
+        ),
+    ] = None
+    rater: Raters = None
+
+    def labelled(
+        self, result: autorubric.EvalResult, truth: TruthRule | None
+    ) -> autorubric.RubricDataset | None:
+        """Return the dataset with the labels to compare with, or None for the labels stored with the run."""
+        if self.rater and self.labels is None:
+            raise ArgumentError("--rater requires --labels FILE, the file that contains the raters")
+        labelled = autorubric.RubricDataset.from_file(self.dataset) if self.dataset is not None else None
+        if self.labels is not None:
+            stored = result.dataset if labelled is None else labelled
+            bare = [item.model_copy(update={"ground_truth": None, "ratings": {}}) for item in stored]
+            labelled = stored.with_items(bare).with_ratings(self.labels, raters=self.rater or None)
+            notice_labels(self.labels, labelled, self.rater)
+        if truth is None:
+            return labelled
+        return (result.dataset if labelled is None else labelled).with_truth(truth)
+
+
+def notice_labels(
+    path: Path, labelled: autorubric.RubricDataset, raters: Sequence[str] | None = None
+) -> None:
+    """Print the annotators' names, and warn about labels for items that are not in the dataset."""
+    rows = [row for row in read_long_table(path, notice) if not raters or row.rater in raters]
+    known = set(labelled.item_ids())
+    people = dict.fromkeys(row.rater for row in rows if row.rater_type in ("", "human"))
+    notice(f"labels in {path} by: {', '.join(people)}")
+    others = sum(row.item_id not in known for row in rows)
+    if others:
+        notice(f"warning: {others} of {len(rows)} labels belong to items that are not in the dataset")
+
 
 Source = Annotated[Path, argument("SOURCE", "Run folder or dataset file.")]
 Split = Annotated[

@@ -12,11 +12,8 @@ import typer
 from pydantic import BaseModel
 
 import autorubric
-from autorubric.cli.command import Exit, exit_code, notice
-from autorubric.criteria.values import MAX_LOST, Level, VerdictCounts
-from autorubric.datasets.fields import FieldMap
-from autorubric.datasets.item import TruthRule
-from autorubric.datasets.ratings import read_long_table
+from autorubric.cli.command import notice
+from autorubric.criteria.values import Level
 from autorubric.errors import ArgumentError
 from autorubric.llm.config import LLMConfig
 from autorubric.runs.config import EvalConfig
@@ -112,53 +109,6 @@ MaxCost = Annotated[
     ),
 ]
 
-# Gates.
-
-
-def max_lost_option(help: str) -> Any:
-    """Return the `--max-lost` option, which takes a fraction in [0, 1]."""
-    return option("--max-lost", "SHARE", help, min=0, max=1)
-
-
-MaxLost = Annotated[
-    float | None,
-    max_lost_option(
-        "Exit with code 3 if more than this fraction of verdicts was lost or assumed.  "
-        f"[default: {MAX_LOST} with a --fail option]"
-    ),
-]
-
-
-def fail_under_option(help: str, **settings: Any) -> Any:
-    """Return a `--fail-under` option that takes a score."""
-    return option(
-        "--fail-under",
-        "X",
-        help,
-        callback=demand(math.isfinite, "a score; it must be a finite number"),
-        **settings,
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Gate:
-    """The gates on scores and on lost verdicts."""
-
-    fail_under: Annotated[
-        float | None,
-        fail_under_option(
-            "Exit with code 1 if the score, or the mean score of the items, is below X (0 to 1).",
-            min=0,
-            max=1,
-        ),
-    ] = None
-    max_lost: MaxLost = None
-
-    def exit_code(self, score: float | None, verdicts: VerdictCounts, *, unjudged: int = 0) -> Exit:
-        """Return the exit code for a score, and print a notice if a gate fails."""
-        return exit_code(score, self.fail_under, unjudged=unjudged, verdicts=verdicts, max_lost=self.max_lost)
-
-
 # Datasets and their columns.
 
 DatasetFile = Annotated[Path, argument("DATASET", "JSON, JSONL, YAML, CSV, TSV or Parquet.")]
@@ -167,14 +117,6 @@ RubricFile = Annotated[
 ]
 OwnRubric = Annotated[
     Path | None, option("--rubric", "R", "Rubric file.  [default: the dataset's own rubric]")
-]
-Raters = Annotated[
-    list[str] | None,
-    option(
-        "--rater",
-        "NAME",
-        "Rater whose labels to read, or the rater's column in the table. Repeatable.  [default: all]",
-    ),
 ]
 
 
@@ -197,7 +139,7 @@ class Columns:
         option("--meta", "COL", "Column to keep as metadata. Repeatable.  [default: every other column]"),
     ] = None
 
-    def field_map(self) -> FieldMap:
+    def field_map(self) -> autorubric.datasets.FieldMap:
         """Return the column mapping that the options specify."""
         columns = {
             "submission": self.submission,
@@ -205,7 +147,10 @@ class Columns:
             "reference": self.reference,
             "id": self.id_column,
         }
-        found = cast("FieldMap", {field: column for field, column in columns.items() if column is not None})
+        found = cast(
+            "autorubric.datasets.FieldMap",
+            {field: column for field, column in columns.items() if column is not None},
+        )
         labels: dict[str, str] = {}
         for criterion, column in read_pairs("--truth", "CRITERION=COL", "polite=human_polite", self.truth):
             if criterion in labels:
@@ -232,74 +177,6 @@ def notice_columns(dataset: autorubric.RubricDataset) -> None:
     columns = dataset.columns_line()
     if columns is not None:
         notice(f"columns: {columns}")
-
-
-# Human labels.
-
-LabelledFile = Annotated[
-    Path | None,
-    option(
-        "--dataset",
-        "D",
-        "Dataset with other labels for the graded items.  [default: the labels stored with the run]",
-    ),
-]
-Truth = Annotated[
-    TruthRule | None,
-    option(
-        "--truth",
-        "RULE",
-        "How to combine several annotators' labels: mode, majority (more than half), median or mean. "
-        " [default: median for ordinal scales, mean for numbers, otherwise mode]",
-    ),
-]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Labels:
-    """The human labels that a run's verdicts are compared with."""
-
-    dataset: LabelledFile = None
-    labels: Annotated[
-        Path | None,
-        option(
-            "--labels",
-            "FILE",
-            "File with human labels that replace those stored with the run: a table (CSV, TSV) with one row "
-            "per label (item_id, criterion, rater, value) or one column per annotator (item_id, criterion "
-            "and names), or the labels.jsonl of `autorubric view`.",
-        ),
-    ] = None
-    rater: Raters = None
-
-    def labelled(
-        self, result: autorubric.EvalResult, truth: TruthRule | None
-    ) -> autorubric.RubricDataset | None:
-        """Return the dataset with the labels to compare with, or None for the labels stored with the run."""
-        if self.rater and self.labels is None:
-            raise ArgumentError("--rater requires --labels FILE, the file that contains the raters")
-        labelled = autorubric.RubricDataset.from_file(self.dataset) if self.dataset is not None else None
-        if self.labels is not None:
-            stored = result.dataset if labelled is None else labelled
-            bare = [item.model_copy(update={"ground_truth": None, "ratings": {}}) for item in stored]
-            labelled = stored.with_items(bare).with_ratings(self.labels, raters=self.rater or None)
-            notice_labels(self.labels, labelled, self.rater)
-        if truth is None:
-            return labelled
-        return (result.dataset if labelled is None else labelled).with_truth(truth)
-
-
-def notice_labels(
-    path: Path, labelled: autorubric.RubricDataset, raters: Sequence[str] | None = None
-) -> None:
-    """Print the annotators' names, and warn about labels for items that are not in the dataset."""
-    rows = [row for row in read_long_table(path, notice) if not raters or row.rater in raters]
-    known = set(labelled.item_ids())
-    people = dict.fromkeys(row.rater for row in rows if row.rater_type in ("", "human"))
-    notice(f"labels in {path} by: {', '.join(people)}")
-    others = sum(row.item_id not in known for row in rows)
-    if others:
-        notice(f"warning: {others} of {len(rows)} labels belong to items that are not in the dataset")
 
 
 # Judges.

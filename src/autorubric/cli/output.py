@@ -16,8 +16,6 @@ import typer
 
 import autorubric
 from autorubric.errors import Fault, FileError
-from autorubric.scoring.reports import CriterionReport
-from autorubric.scoring.votes import JudgeVote
 from autorubric.support.blocks import (
     Block,
     Cell,
@@ -79,7 +77,7 @@ def report_json(report: autorubric.scoring.EnsembleEvaluationReport) -> dict[str
     }
 
 
-def _criterion_json(report: CriterionReport) -> dict[str, Any]:
+def _criterion_json(report: autorubric.scoring.CriterionReport) -> dict[str, Any]:
     return {
         "name": report.name,
         "weight": report.criterion.weight,
@@ -94,7 +92,7 @@ def _criterion_json(report: CriterionReport) -> dict[str, Any]:
     }
 
 
-def _vote_json(vote: JudgeVote) -> dict[str, Any]:
+def _vote_json(vote: autorubric.scoring.JudgeVote) -> dict[str, Any]:
     return {
         "judge": vote.judge_id,
         "sample": vote.sample,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Annotated
 
 import autorubric
-from autorubric.cli.command import Exit, exceeds_max_lost, guarded, notice
+from autorubric.cli.command import Exit, guarded, notice
+from autorubric.cli.gates import exceeds_max_lost, max_lost_option
 from autorubric.cli.options import (
     Columns,
     DatasetFile,
@@ -14,7 +15,6 @@ from autorubric.cli.options import (
     NoPreflight,
     Panel,
     RubricFile,
-    max_lost_option,
     option,
 )
 from autorubric.cli.output import print_result

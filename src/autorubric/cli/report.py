@@ -13,7 +13,8 @@ import autorubric
 from autorubric import cli
 from autorubric.apps.tool.response import CritiqueResponse
 from autorubric.cli.command import Exit, guarded, notice
-from autorubric.cli.options import Columns, JsonFlag, RunFolder, flag, max_lost_option, option
+from autorubric.cli.gates import fail_under_option, max_lost_option
+from autorubric.cli.options import Columns, JsonFlag, RunFolder, flag, option
 from autorubric.cli.output import open_in_browser, print_json
 from autorubric.cli.runs import open_run
 from autorubric.criteria.values import MAX_LOST
@@ -161,8 +162,7 @@ Table = Annotated[
     ),
 ]
 CaseFailUnder = Annotated[
-    float | None,
-    option("--fail-under", "X", "With junit: report an item whose score is below X as a failure."),
+    float | None, fail_under_option("With junit: report an item whose score is below X as a failure.")
 ]
 
 CaseMaxLost = Annotated[

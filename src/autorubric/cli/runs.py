@@ -13,7 +13,6 @@ from typing import Any, TypeVar
 import autorubric
 from autorubric.cli.command import Exit, notice, stoppable
 from autorubric.criteria.values import VerdictCounts
-from autorubric.grading.base import Grader
 from autorubric.runs.config import EvalConfig, StopReason
 
 T = TypeVar("T")
@@ -21,7 +20,7 @@ T = TypeVar("T")
 
 def run_resumable(
     dataset: autorubric.RubricDataset,
-    grader: Grader,
+    grader: autorubric.grading.Grader,
     *,
     resume_command: str,
     shard: tuple[int, int] | None = None,
@@ -78,7 +77,7 @@ def new_run_name(stem: str, folder: Path) -> str:
     return next(name for name in names if not (folder / name).exists())
 
 
-def run_and_close(grader: Grader, work: Coroutine[Any, Any, T]) -> T:
+def run_and_close(grader: autorubric.grading.Grader, work: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine that uses a grader, and close the grader."""
 
     async def run() -> T:

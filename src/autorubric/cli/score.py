@@ -9,21 +9,20 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import autorubric
-from autorubric.cli.command import Exit, exit_code, guarded, notice
+from autorubric.cli.command import Exit, guarded, notice
+from autorubric.cli.gates import Gate, MaxLost, fail_under_option
 from autorubric.cli.options import (
     METHODS,
     JsonFlag,
     JudgeNames,
     MaxCalls,
     MaxCost,
-    MaxLost,
     NoPreflight,
     NoProgress,
     Panel,
     RunFolder,
     Seed,
     argument,
-    fail_under_option,
     names_of,
     option,
     read_pairs,
@@ -135,9 +134,8 @@ def score(
     after = before.rescored(new, **changes)
     notice(*after.notices)
     print_result(lambda: _json(run, before, after), lambda: _blocks(before, after), as_json=as_json)
-    return exit_code(
-        mean_score(after), fail_under, unjudged=after.failed_items, verdicts=after.verdicts, max_lost=max_lost
-    )
+    gate = Gate(fail_under=fail_under, max_lost=max_lost)
+    return gate.exit_code(mean_score(after), after.verdicts, unjudged=after.failed_items)
 
 
 def _cannot_assess(strategy: str) -> CannotAssessConfig:
