@@ -20,7 +20,7 @@ from autorubric.support.blocks import Block, ScalarBlock, TableBlock
 _RESUME_COMMAND: Final = "the command again with --resume"
 
 OutDir = Annotated[Path, option("--out-dir", "D", "Folder to write the output files to.", show_default=True)]
-MaxLost = Annotated[
+MaxLostDrafts = Annotated[
     float | None,
     max_lost_option(
         "Exit with code 3 if more than this fraction of the drafts could not be judged.  "
@@ -103,7 +103,7 @@ def critique(  # noqa: PLR0913 - one parameter per option
         bool, flag("--dry-run", "Show the planned requests without sending or writing anything.")
     ] = False,
     fail_on: FailOn = None,
-    max_lost: MaxLost = None,
+    max_lost: MaxLostDrafts = None,
     *,
     models: Models,
     as_json: JsonFlag = False,
@@ -209,7 +209,7 @@ class RiskOptions:
     max_risk: Annotated[Risk | None, option("--max-risk", "L", "Skip drafts above this risk level.")] = None
 
 
-FailUnder = Annotated[
+RequiredRate = Annotated[
     float | None,
     option(
         "--fail-under",
@@ -230,8 +230,8 @@ def refine(  # noqa: PLR0913 - one parameter per option
     judge: Annotated[str, option("--judge", "J", "Model that rewrites the drafts and critiques them again.")],
     risk: RiskOptions,
     options: PassOptions,
-    fail_under: FailUnder = None,
-    max_lost: MaxLost = None,
+    fail_under: RequiredRate = None,
+    max_lost: MaxLostDrafts = None,
     *,
     models: Models,
     as_json: JsonFlag = False,

@@ -29,7 +29,7 @@ Report = Annotated[
         "--report", "Write an HTML report on the run with real judges, and open it in a browser if possible."
     ),
 ]
-Seed = Annotated[
+SplitSeed = Annotated[
     int, option("--seed", "N", "Seed of the split into training and graded replies.  [default: 0]", min=0)
 ]
 
@@ -40,7 +40,7 @@ def demo(
     *,
     models: Annotated[Models, Without("cache_dir")],
     runs_dir: RunsDir = RUN_DEFAULTS.experiments_dir,
-    seed: Seed = 0,
+    seed: SplitSeed = 0,
     no_preflight: NoPreflight = False,
     report: Report = False,
     as_json: JsonFlag = False,

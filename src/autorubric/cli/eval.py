@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
 import autorubric
-from autorubric import cli
 from autorubric.cli.command import Exit, guarded, in_flags, notice
 from autorubric.cli.gates import Gate
 from autorubric.cli.options import (
@@ -34,10 +34,13 @@ from autorubric.cli.options import (
 from autorubric.cli.output import print_result, run_blocks
 from autorubric.cli.runs import mean_score, new_run_name, report_stop, run_counts, run_resumable, shard_inputs
 from autorubric.criteria.values import VerdictCounts
+from autorubric.errors import ArgumentError
+from autorubric.llm.names import owner_of
 from autorubric.runs.config import OnMismatch
 
 _MOST_ERRORS_SHOWN = 5
 _MOST_LOOKED_AT = 100
+_RUN_FILE: Final = "autorubric.yaml"
 
 
 def _read_shard(text: str) -> tuple[int, int]:
@@ -49,7 +52,7 @@ def _read_shard(text: str) -> tuple[int, int]:
     return int(found[1]), int(found[2])
 
 
-Source = Annotated[
+DatasetOrRunFile = Annotated[
     Path | None,
     argument(
         "[DATASET]",
@@ -117,7 +120,7 @@ class RunOptions:
 
 @guarded
 def evaluate(  # noqa: PLR0913 - one parameter per group of options
-    dataset: Source = None,
+    dataset: DatasetOrRunFile = None,
     judge: Judges = None,
     rubric: RubricFile = None,
     *,
@@ -149,7 +152,7 @@ def evaluate(  # noqa: PLR0913 - one parameter per group of options
     more verdicts were lost or assumed than --max-lost allows, or a judge kept failing with the same error,
     130 interrupted or stopped at --max-calls or --max-cost.
     """
-    file = cli.run_files.read_source(dataset, judge)
+    file = _read_source(dataset, judge)
     changes = {
         "rubric": rubric,
         "name": run.name,
@@ -159,7 +162,7 @@ def evaluate(  # noqa: PLR0913 - one parameter per group of options
         "data": file.data.replaced(columns.field_map()),
         **panel.policies(),
     }
-    setup = cli.run_files.override_setup(file, judge, changes, panel.settings())
+    setup = _override_setup(file, judge, changes, panel.settings())
     notice_columns(setup.dataset)
     stem = file.data.path.stem
     if run.shard and setup.config.experiment_name is None:
@@ -167,6 +170,55 @@ def evaluate(  # noqa: PLR0913 - one parameter per group of options
     if run.dry_run:
         return _print_estimate(setup, run.shard, as_json=as_json)
     return _run(setup, run, gate, stem, is_named=run.name is None and file.name is not None, as_json=as_json)
+
+
+def _read_source(source: Path | None, judge: Sequence[str] | None) -> autorubric.runs.run_file.RunFile:
+    """Read a run file, or create run file content that only names a dataset."""
+    if source is None:
+        if not Path(_RUN_FILE).exists():
+            raise ArgumentError(
+                f"no dataset was passed, and this folder has no {_RUN_FILE}; pass a dataset and --judge, or "
+                "create a run file with: autorubric init"
+            )
+        return autorubric.runs.run_file.read_run_file(_RUN_FILE)
+    if autorubric.runs.run_file.is_run_file(source):
+        return autorubric.runs.run_file.read_run_file(source)
+    if not judge:
+        raise ArgumentError(f"no judge for {source}; pass --judge MODEL, or --judge lexical to work offline")
+    return autorubric.runs.run_file.RunFile(data=autorubric.runs.run_file.DataSource(path=source))
+
+
+def _override_setup(
+    file: autorubric.runs.run_file.RunFile,
+    judge: Sequence[str] | None,
+    changes: Mapping[str, Any],
+    settings: Mapping[str, Any],
+) -> autorubric.runs.RunSetup:
+    """Return the run that a run file describes, with flags overriding its settings."""
+    values = {key: value for key, value in changes.items() if value is not None}
+    for key in ("rubric", "runs_dir", "cache_dir"):
+        # Paths of flags start from the working directory, those of the file from its folder.
+        if key in values and file.folder != Path():
+            values[key] = values[key].absolute()
+    if "rubric" in values:
+        values["rubric"] = str(values["rubric"])
+    file = file.model_copy(update=values)
+    chosen = {key: value for key, value in settings.items() if value is not None}
+    if judge:
+        cache = None if file.cache_dir is None else file.folder / file.cache_dir
+        return autorubric.runs.run_setup.set_up(
+            file, autorubric.judges.panel.named_judges(judge, cache_dir=cache, **chosen)
+        )
+    models = [entry.model for entry in file.judges if entry.is_model]
+    autorubric.judges.panel.demand_models(models, **chosen)
+    variable = chosen.get("api_key_env")
+    bases = {entry.api_base or owner_of(entry.model) for entry in file.judges if entry.is_model}
+    if variable is not None and len(bases) > 1 and "api_base" not in chosen:
+        raise ArgumentError(
+            f"--api-key-env {variable}: the judges use several addresses or providers, and a key is sent to "
+            "only one of them; set api_key_env for each judge in the run file"
+        )
+    return autorubric.runs.run_setup.set_up(file.with_model_settings(chosen))
 
 
 def _run(

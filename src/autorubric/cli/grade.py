@@ -20,7 +20,7 @@ _TABLES: Final = (".csv", ".tsv", ".parquet", ".jsonl")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Source:
+class TextSource:
     """The text to grade, and what it responds to."""
 
     text: Annotated[str | None, argument("TEXT", "Text to grade; - reads stdin.")] = None
@@ -85,7 +85,7 @@ class Source:
 def grade(  # noqa: PLR0913 - one parameter per option
     rubric: Annotated[Path, option("--rubric", "R", "Rubric file (YAML, JSON or TOML).")],
     judge: JudgeNames,
-    source: Source,
+    source: TextSource,
     columns: Annotated[Columns, Without("reference")],
     no_preflight: NoPreflight = False,
     *,

@@ -92,7 +92,7 @@ def notice_labels(
         notice(f"warning: {others} of {len(rows)} labels belong to items that are not in the dataset")
 
 
-Source = Annotated[Path, argument("SOURCE", "Run folder or dataset file.")]
+RunOrDataset = Annotated[Path, argument("SOURCE", "Run folder or dataset file.")]
 Split = Annotated[
     SplitKind, option("--split", None, "Who must disagree on exported items.", show_default=True)
 ]
@@ -153,7 +153,7 @@ labels_app = command_group(
 @labels_app.command("export")
 @guarded
 def export(
-    source: Source,
+    source: RunOrDataset,
     out: ItemsOut,
     split: Split = "any",
     tolerance: Tolerance = 0.0,
@@ -287,7 +287,7 @@ ItemsFile = Annotated[
 ]
 PageFile = Annotated[Path, option("-o --out", "PAGE", "HTML file to write.")]
 Title = Annotated[str | None, option("--title", "TEXT", "Page heading.  [default: the dataset's name]")]
-Seed = Annotated[
+OrderSeed = Annotated[
     int, option("--seed", "N", "Seed for the item order; combined with the rater's name.", show_default=True)
 ]
 
@@ -300,7 +300,7 @@ def annotate(
     *,
     columns: Columns,
     title: Title = None,
-    seed: Seed = 0,
+    seed: OrderSeed = 0,
     where: WhereOption = None,
 ) -> Exit:
     """Write an HTML page for labelling items offline.

@@ -15,7 +15,7 @@ from autorubric.cli.output import print_result
 from autorubric.cli.runs import labelled_verdicts, open_run
 from autorubric.errors import ArgumentError
 
-FailUnder = Annotated[
+MetricGates = Annotated[
     list[str] | None,
     option(
         "--fail-under",
@@ -37,7 +37,7 @@ def metrics(  # noqa: PLR0913 - one parameter per option
     bootstrap: Annotated[bool, flag("--bootstrap", "Show bootstrap intervals over items.")] = False,
     per_judge: Annotated[bool, flag("--per-judge", "Show each judge's metrics next to the panel's.")] = False,
     truth: Truth = None,
-    fail_under: FailUnder = None,
+    fail_under: MetricGates = None,
     max_lost: MaxLost = None,
     as_json: JsonFlag = False,
 ) -> Exit:

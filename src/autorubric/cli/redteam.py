@@ -29,12 +29,12 @@ Attacks = Annotated[
         "Comma-separated attack families or ids; controls are always included.  [default: all]",
     ),
 ]
-Limit = Annotated[int | None, option("--limit", "N", "Attack only the first N items.", min=1)]
+AttackedItems = Annotated[int | None, option("--limit", "N", "Attack only the first N items.", min=1)]
 FailOver = Annotated[
     float | None,
     option("--fail-over", "X", "Exit with code 1 if the overall flip rate exceeds X.", min=0, max=1),
 ]
-MaxLost = Annotated[
+MaxLostAnswers = Annotated[
     float | None,
     max_lost_option(
         "Exit with code 3 if more than this fraction of verdicts could not be obtained.  "
@@ -51,11 +51,11 @@ def redteam(  # noqa: PLR0913 - one parameter per option
     *,
     columns: Columns,
     attacks: Attacks = None,
-    limit: Limit = None,
+    limit: AttackedItems = None,
     no_preflight: NoPreflight = False,
     panel: Panel,
     fail_over: FailOver = None,
-    max_lost: MaxLost = None,
+    max_lost: MaxLostAnswers = None,
     as_json: JsonFlag = False,
 ) -> Exit:
     """Attack your own judges with prompt injections, and measure how often verdicts flip.

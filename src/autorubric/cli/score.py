@@ -35,7 +35,7 @@ from autorubric.support.blocks import Block, ScalarBlock, TableBlock, TextBlock
 
 _MOST_SHOWN = 20
 
-FailUnder = Annotated[float | None, fail_under_option("Exit with code 1 if the mean score is below X.")]
+RequiredMean = Annotated[float | None, fail_under_option("Exit with code 1 if the mean score is below X.")]
 NewRubric = Annotated[
     Path | None,
     option(
@@ -107,7 +107,7 @@ def score(
     rubric: NewRubric = None,
     *,
     policies: Policies,
-    fail_under: FailUnder = None,
+    fail_under: RequiredMean = None,
     max_lost: MaxLost = None,
     as_json: JsonFlag = False,
 ) -> Exit:

@@ -41,7 +41,7 @@ SortBy = Annotated[
         "Order: dataset, or score (lowest first, items without a score last).  [default: dataset]",
     ),
 ]
-Limit = Annotated[int, option("--limit", "N", "List at most N items.  [default: 20]", min=1)]
+ListedItems = Annotated[int, option("--limit", "N", "List at most N items.  [default: 20]", min=1)]
 
 
 @guarded
@@ -51,7 +51,7 @@ def show(
     prompts: Prompts = False,
     only: Only = "all",
     sort: SortBy = "dataset",
-    limit: Limit = 20,
+    limit: ListedItems = 20,
     as_json: JsonFlag = False,
 ) -> Exit:
     """Show a run: its metrics and items, or one item with every vote and reason.

@@ -35,7 +35,7 @@ Config = Annotated[
     Path | None,
     option("--config", "F", "Provider table (YAML, TOML or JSON file).  [env var: AUTORUBRIC_PROVIDERS]"),
 ]
-FailUnder = Annotated[
+RequiredScore = Annotated[
     str | None,
     option(
         "--fail-under",
@@ -96,7 +96,7 @@ def critique_text(
     *,
     options: RequestOptions,
     timeout: CritiqueTimeout = 30.0,
-    fail_under: FailUnder = None,
+    fail_under: RequiredScore = None,
     as_json: JsonFlag = False,
 ) -> Exit:
     """Critique a file against criteria, with scores, issues and suggestions.
