@@ -22,6 +22,10 @@ from typing import Any, NamedTuple
 
 IMPORTS = (
     "autorubric.cli.app",
+    "autorubric.cli.demo_figures",
+    "autorubric.cli.eval",
+    "autorubric.cli.metrics",
+    "autorubric.cli.show",
     "autorubric.metrics",
     "autorubric.reports",
     "pandas",

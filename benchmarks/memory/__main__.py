@@ -71,29 +71,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Measure the requested runs."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.memory", description=__doc__)
     parser.add_argument(
-        "--function",
-        nargs="*",
-        type=int,
-        default=[10_000, 100_000],
-        help="items for a function",
+        "--function", nargs="*", type=int, default=[10_000, 100_000], help="items for a function"
     )
-    parser.add_argument(
-        "--model", nargs="*", type=int, default=[500, 5000], help="items for a model"
-    )
-    parser.add_argument(
-        "--loaded",
-        nargs="*",
-        type=int,
-        default=[5000],
-        help="items, dataset in memory",
-    )
-    parser.add_argument(
-        "--parquet",
-        nargs="*",
-        type=int,
-        default=[5000],
-        help="items, Parquet",
-    )
+    parser.add_argument("--model", nargs="*", type=int, default=[500, 5000], help="items for a model")
+    parser.add_argument("--loaded", nargs="*", type=int, default=[5000], help="items, dataset in memory")
+    parser.add_argument("--parquet", nargs="*", type=int, default=[5000], help="items, Parquet")
     parser.add_argument("--json", type=Path, help="file to which the figures are also written")
     given = parser.parse_args(argv)
     found = [measure("model", items) for items in given.model]

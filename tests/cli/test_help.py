@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from autorubric.cli.app import COMMANDS as APP_COMMANDS
 from tests.ci import skip_but_in_ci
 from tests.cli.conftest import Cli
 
@@ -75,6 +76,14 @@ def test_help_shows_an_example(cli: Cli, command: str) -> None:
     shown = cli(*command.split(), "--help").out
     assert f"\n    autorubric {command}".rstrip() in shown
     assert max(map(len, shown.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("name", APP_COMMANDS)
+def test_summaries_are_those_of_the_commands(cli: Cli, name: str) -> None:
+    """What `autorubric --help` shows without loading a command is the first sentence of its help."""
+    usage, summary, *_ = cli(name, "--help").out.split("\n\n")
+    assert usage == f"Usage: autorubric {name} {usage.partition(f' {name} ')[2]}"
+    assert " ".join(summary.split()) == APP_COMMANDS[name][1]
 
 
 def test_version_is_that_of_the_package(cli: Cli) -> None:

@@ -8,16 +8,17 @@ from pathlib import Path
 import pytest
 
 from autorubric import JudgeSpec, LexicalJudge, LLMConfig, RecordedJudge
-from autorubric.cli.options import parse_aggregation, parse_judges
+from autorubric.cli.options import aggregation_policies
 from autorubric.errors import ArgumentError, FileError
 from autorubric.judges import SupervisedJudge
+from autorubric.judges.panel import named_judges
 from tests.cli.conftest import Cli
 
 
 def test_names_become_judges_in_order(cli: Cli, dataset: str, votes: str) -> None:
     """Each form gives its judge; a model keeps its name, with colons and slashes."""
     given = ["lexical", f"supervised:{dataset}", f"recorded:{votes}#wrong", "ollama/llama3:8b"]
-    lexical, supervised, recorded, model = parse_judges(given, api_base="http://localhost:1/v1")
+    lexical, supervised, recorded, model = named_judges(given, api_base="http://localhost:1/v1")
     assert isinstance(lexical, LexicalJudge)
     assert isinstance(supervised, SupervisedJudge)
     assert isinstance(recorded, RecordedJudge) and recorded.judge_id == "wrong"
@@ -28,7 +29,7 @@ def test_names_become_judges_in_order(cli: Cli, dataset: str, votes: str) -> Non
 
 def test_a_cache_folder_turns_the_cache_on() -> None:
     """With a folder for it, replies of models are kept there."""
-    (model,) = parse_judges(["gpt-6-luna"], cache_dir=Path("kept"))
+    (model,) = named_judges(["gpt-6-luna"], cache_dir=Path("kept"))
     assert isinstance(model, LLMConfig)
     assert model.cache_enabled and model.cache_dir == Path("kept")
 
@@ -38,9 +39,9 @@ def test_a_file_may_have_the_mark_in_its_name(cli: Cli, votes: str, tmp_path: Pa
     lines = (tmp_path / votes).read_text(encoding="utf-8").splitlines(keepends=True)
     kept = "".join(line for line in lines if ",wrong," not in line)
     (tmp_path / "votes#1.csv").write_text(kept, encoding="utf-8")
-    (recorded,) = parse_judges(["recorded:votes#1.csv"])
+    (recorded,) = named_judges(["recorded:votes#1.csv"])
     assert isinstance(recorded, RecordedJudge) and recorded.judge_id == "right"
-    (named,) = parse_judges(["recorded:votes#1.csv#right"])
+    (named,) = named_judges(["recorded:votes#1.csv#right"])
     assert isinstance(named, RecordedJudge)
 
 
@@ -61,7 +62,7 @@ def test_a_file_may_have_the_mark_in_its_name(cli: Cli, votes: str, tmp_path: Pa
 def test_what_is_no_judge_is_named_with_what_is_allowed(cli: Cli, votes: str, given: str, told: str) -> None:
     """The error repeats the flag and its value and says what would do."""
     with pytest.raises(ArgumentError) as caught:
-        parse_judges([given])
+        named_judges([given])
     assert f"--judge {given!r}: " in str(caught.value)
     assert told in str(caught.value)
 
@@ -69,31 +70,31 @@ def test_what_is_no_judge_is_named_with_what_is_allowed(cli: Cli, votes: str, gi
 def test_a_wrong_address_is_named() -> None:
     """What the model's settings refuse is told in one line."""
     with pytest.raises(ArgumentError, match="'ftp://x' is not an http"):
-        parse_judges(["hosted_vllm/m"], api_base="ftp://x")
+        named_judges(["hosted_vllm/m"], api_base="ftp://x")
 
 
 @pytest.mark.parametrize("given", ["recorded:nope.csv#x", "supervised:nope.json"])
 def test_a_missing_file_is_a_file_error(cli: Cli, given: str) -> None:
     """A file that is not there is named."""
     with pytest.raises(FileError, match="nope"):
-        parse_judges([given])
+        named_judges([given])
 
 
 def test_a_judge_is_named_before_an_equals_sign(cli: Cli, votes: str) -> None:
     """`name=model` names the judge; a file name with an equals sign is not taken apart."""
-    strict, other, plain = parse_judges(["strict=gpt-6-luna", f"people=recorded:{votes}#right", "lexical"])
+    strict, other, plain = named_judges(["strict=gpt-6-luna", f"people=recorded:{votes}#right", "lexical"])
     assert isinstance(strict, JudgeSpec) and isinstance(strict.llm_config, LLMConfig)
     assert (strict.judge_id, strict.llm_config.model) == ("strict", "gpt-6-luna")
     assert isinstance(other, JudgeSpec) and other.judge_id == "people"
     assert isinstance(plain, LexicalJudge)
     Path("a=b.csv").write_bytes(Path(votes).read_bytes())
-    (recorded,) = parse_judges(["recorded:a=b.csv#right"])
+    (recorded,) = named_judges(["recorded:a=b.csv#right"])
     assert isinstance(recorded, RecordedJudge)
 
 
 def test_temperature_and_samples_apply_to_models() -> None:
     """Models get the temperature and the samples; judges that are not models keep their one vote."""
-    model, lexical = parse_judges(["gpt-6-luna", "lexical"], temperature=0.7, samples=3)
+    model, lexical = named_judges(["gpt-6-luna", "lexical"], temperature=0.7, samples=3)
     assert isinstance(model, JudgeSpec) and isinstance(model.llm_config, LLMConfig)
     assert (model.samples, model.llm_config.temperature) == (3, 0.7)
     assert isinstance(lexical, LexicalJudge)
@@ -105,26 +106,26 @@ def test_options_of_models_need_a_model(options: dict[str, int]) -> None:
     with pytest.raises(
         ArgumentError, match=f"--{next(iter(options))} applies only to models, but no judge is"
     ):
-        parse_judges(["lexical"], **options)
+        named_judges(["lexical"], **options)
 
 
 def test_one_judge_twice_needs_names() -> None:
     """The error shows how to give each a name; with names a model may judge twice."""
     with pytest.raises(ArgumentError, match="--judge a=m/x --judge b=m/x"):
-        parse_judges(["m/x", "m/x"])
-    assert len(parse_judges(["a=m/x", "b=m/x"])) == 2
+        named_judges(["m/x", "m/x"])
+    assert len(named_judges(["a=m/x", "b=m/x"])) == 2
 
 
 def test_aggregation_is_set_by_level() -> None:
     """A plain method is for binary criteria; `level=method` is for another level."""
-    given = parse_aggregation(["unanimous", "ordinal=median", "nominal=mode", "ranking=bradley_terry"])
+    given = aggregation_policies(["unanimous", "ordinal=median", "nominal=mode", "ranking=bradley_terry"])
     assert given == {
         "aggregation": "unanimous",
         "ordinal_aggregation": "median",
         "nominal_aggregation": "mode",
         "ranking_aggregation": "bradley_terry",
     }
-    assert parse_aggregation(None) == {}
+    assert aggregation_policies(None) == {}
 
 
 @pytest.mark.parametrize(
@@ -138,7 +139,7 @@ def test_aggregation_is_set_by_level() -> None:
 def test_an_unknown_aggregation_is_refused(given: str, message: str) -> None:
     """The error says what its level allows, or which level has the method."""
     with pytest.raises(ArgumentError, match="--aggregation") as caught:
-        parse_aggregation([given])
+        aggregation_policies([given])
     assert message in str(caught.value)
 
 

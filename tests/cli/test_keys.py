@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from autorubric import CriterionGrader, LLMConfig
-from autorubric.cli.options import parse_judges
 from autorubric.errors import ArgumentError
+from autorubric.judges.panel import named_judges
 from tests.cli.conftest import Cli
 from tests.servers.fixtures import OpenAIServer
 
@@ -151,8 +151,8 @@ def test_one_key_is_not_for_two_providers(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setenv("MY_KEY", _KEY)
     for other in ("anthropic/claude-sonnet-5-5", "claude-sonnet-5-5"):
         with pytest.raises(ArgumentError, match="a key is sent to one provider only"):
-            parse_judges(["gpt-6-luna", other], api_key_env="MY_KEY")
-    judges = parse_judges(["gpt-6-luna", "openai/other"], api_key_env="MY_KEY")
+            named_judges(["gpt-6-luna", other], api_key_env="MY_KEY")
+    judges = named_judges(["gpt-6-luna", "openai/other"], api_key_env="MY_KEY")
     assert [judge.api_key_env for judge in judges if isinstance(judge, LLMConfig)] == ["MY_KEY", "MY_KEY"]
 
 
@@ -188,7 +188,7 @@ def test_a_model_on_an_own_server_needs_an_address(
 def test_an_address_with_a_secret_is_not_shown(base: str) -> None:
     """Neither a password in it nor a key in its place."""
     with pytest.raises(ArgumentError, match=r"is not an http|must not have a user") as caught:
-        parse_judges(["m"], api_base=base)
+        named_judges(["m"], api_base=base)
     assert "pass-word" not in str(caught.value)
 
 

@@ -10,8 +10,10 @@ import warnings
 import pytest
 import typer
 
-from autorubric.cli.command import Exit, exit_code, guarded
-from autorubric.cli.output import print_blocks, print_json, tolerate_narrow_encodings
+from autorubric.cli.app import tolerate_narrow_encodings
+from autorubric.cli.command import Exit, guarded
+from autorubric.cli.gates import Gate
+from autorubric.cli.output import print_blocks, print_json
 from autorubric.errors import (
     ArgumentError,
     ItemFailedError,
@@ -92,7 +94,7 @@ def test_warnings_are_plain_lines(capsys: pytest.CaptureFixture[str]) -> None:
 )
 def test_scores_come_to_codes(score: float | None, least: float | None, code: int) -> None:
     """No score is 3 whatever the least; a score at the least is enough."""
-    assert exit_code(score, least) == code
+    assert Gate(fail_under=least).exit_code(score) == code
 
 
 @pytest.mark.parametrize(

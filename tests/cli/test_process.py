@@ -50,17 +50,41 @@ def run(*arguments: str, cwd: Path, **more: str) -> subprocess.CompletedProcess[
     )
 
 
-def test_help_loads_nothing_heavy(tmp_path: Path) -> None:
-    """`--help` needs Typer and nothing that takes long to load."""
+def loaded(*arguments: str, cwd: Path, **more: str) -> tuple[str, set[str]]:
+    """What one call has printed, and the modules that it has loaded."""
     script = (
         "import sys, atexit, json\n"
         "atexit.register(lambda: print(json.dumps(sorted(sys.modules)), file=sys.stderr))\n"
-        f"sys.argv = ['autorubric', '--help']\n{MAIN}"
+        f"sys.argv = {['autorubric', *arguments]!r}\n{MAIN}"
     )
-    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, encoding="utf-8")
-    assert done.returncode == 0
-    assert "Usage: autorubric" in done.stdout
-    assert not set(HEAVY) & set(json.loads(done.stderr))
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=cwd,
+        env=environment(**more),
+        capture_output=True,
+        encoding="utf-8",
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout, set(json.loads(done.stderr))
+
+
+def test_help_loads_nothing_heavy(tmp_path: Path) -> None:
+    """`--help` needs Typer and no command, and nothing that takes long to load."""
+    shown, found = loaded("--help", cwd=tmp_path)
+    assert "Usage: autorubric" in shown
+    assert not set(HEAVY) & found
+    assert not {f"autorubric.cli.{name}" for name in ("options", "eval", "show")} & found
+
+
+@pytest.mark.parametrize(
+    "command", ["eval", "show", "judges audit", "critique-text", "demo", "view", "schema"]
+)
+def test_help_of_a_command_loads_nothing_that_judges(tmp_path: Path, command: str) -> None:
+    """A command's `--help` loads its options, but neither judges nor numpy."""
+    shown, found = loaded(*command.split(), "--help", cwd=tmp_path)
+    assert f"Usage: autorubric {command}" in shown
+    assert not set(HEAVY) - {"asyncio", "pydantic"} & found
+    assert not [name for name in found if name.startswith(("autorubric.judges.", "autorubric.metrics."))]
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash, whose completion this is")
@@ -93,22 +117,11 @@ def test_completion_in_bash(tmp_path: Path) -> None:
 
 def test_completing_loads_nothing_heavy(tmp_path: Path) -> None:
     """A press of the tab key waits for Typer and nothing that takes long to load."""
-    script = (
-        "import sys, atexit, json\n"
-        "atexit.register(lambda: print(json.dumps(sorted(sys.modules)), file=sys.stderr))\n"
-        f"sys.argv = ['autorubric']\n{MAIN}"
-    )
     asked = {"_AUTORUBRIC_COMPLETE": "complete_bash", "COMP_WORDS": "autorubric sho", "COMP_CWORD": "1"}
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        cwd=tmp_path,
-        env=environment(**asked),
-        capture_output=True,
-        encoding="utf-8",
-    )
-    assert done.stdout.split() == ["show"]
+    shown, found = loaded(cwd=tmp_path, **asked)
+    assert shown.split() == ["show"]
     # Some versions of Typer read a command line, or a part of one, with pydantic.
-    assert set(HEAVY) & set(json.loads(done.stderr)) <= {"pydantic"}
+    assert set(HEAVY) & found <= {"pydantic"}
 
 
 def test_the_schema_is_a_schema(tmp_path: Path) -> None:

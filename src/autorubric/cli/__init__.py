@@ -1,5 +1,9 @@
-"""The command line, one file per command; functions import late what `--help` does not need."""
+"""The command line, one file per family of commands.
 
-from autorubric.cli.app import main
+`autorubric --help` loads none of them. A command's own `--help` loads neither judges nor numpy: what needs
+them is in the modules that the stub lists, which load on first use.
+"""
 
-__all__ = ["main"]
+from autorubric.support.lazy import attach
+
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -2,35 +2,86 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
+from importlib import import_module
 from typing import Annotated, Any, Final
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from autorubric._version import VERSION
-from autorubric.cli.cache import cache_app
 from autorubric.cli.command import guarded
-from autorubric.cli.critique import critique, refine
-from autorubric.cli.demo import demo
-from autorubric.cli.eval import evaluate
-from autorubric.cli.files import init, schema, validate
-from autorubric.cli.grade import grade
-from autorubric.cli.judges import judges_app
-from autorubric.cli.labels import annotate, labels_app
-from autorubric.cli.metrics import compare, metrics
-from autorubric.cli.output import tolerate_narrow_encodings
-from autorubric.cli.redteam import redteam
-from autorubric.cli.report import export, report, view
-from autorubric.cli.score import merge, rejudge, score
-from autorubric.cli.show import show
-from autorubric.cli.tools import critique_text, mcp, tools
 from autorubric.support.extensions import extension_names, load_extension
 
 COMMANDS_GROUP: Final = "autorubric.commands"
 """The entry point group of other commands."""
+COMMANDS: Final = {
+    "init": ("files:init", "Write a rubric, a run file and sample data as a starting point."),
+    "grade": ("grade:grade", "Grade one text against a rubric."),
+    "eval": ("eval:evaluate", "Grade a dataset and store the results in a run folder."),
+    "merge": (
+        "score:merge",
+        "Merge several runs into one: the shards of a dataset, or other runs with the same judges.",
+    ),
+    "show": ("show:show", "Show a run: its metrics and items, or one item with every vote and reason."),
+    "metrics": ("metrics:metrics", "Measure a run's judges against human labels."),
+    "compare": ("metrics:compare", "Compare a run with an earlier run, item by item."),
+    "score": (
+        "score:score",
+        "Rescore a run's stored votes with different weights or policies, without calling judges.",
+    ),
+    "rejudge": (
+        "score:rejudge",
+        "Grade the items of a run again with different judges, and compare the two runs.",
+    ),
+    "export": (
+        "report:export",
+        "Export a run as a table, a Markdown page, or a JUnit report for CI servers.",
+    ),
+    "annotate": ("labels:annotate", "Write an HTML page for labelling items offline."),
+    "report": ("report:report", "Write a run's report as a single HTML file."),
+    "view": (
+        "report:view",
+        "Open a run's report in a browser, follow a run in progress, and label its items.",
+    ),
+    "redteam": (
+        "redteam:redteam",
+        "Attack your own judges with prompt injections, and measure how often verdicts flip.",
+    ),
+    "critique": ("critique:critique", "Critique drafts and write the critiques as JSON lines."),
+    "refine": ("critique:refine", "Rewrite the drafts whose verdict is revise, and critique them again."),
+    "critique-text": (
+        "tools:critique_text",
+        "Critique a file against criteria, with scores, issues and suggestions.",
+    ),
+    "tools": ("tools:tools", "Print the function definition of a tool that models can call."),
+    "mcp": ("tools:mcp", "Serve critique_evaluate, grade and compute_metrics to agents over MCP."),
+    "validate": (
+        "files:validate",
+        "Check a rubric, dataset or run file, and report all errors with their line numbers.",
+    ),
+    "schema": ("files:schema", "Print the JSON schema of rubric files or run files, for editors."),
+    "demo": (
+        "demo:demo",
+        "Grade and audit two small datasets offline, without an API key, network access or a model.",
+    ),
+    "judges": ("judges:judges_app", "Compare a run's judges with each other, and audit them."),
+    "labels": (
+        "labels:labels_app",
+        "Export disputed items for labelling, and merge human labels into a dataset.",
+    ),
+    "cache": ("cache:cache_app", "Show or clear the cache of model responses."),
+}
+"""The function or group of each command, which is loaded when the command is run, and its summary."""
 
 
 class _Commands(TyperGroup):
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        for name, (_, summary) in COMMANDS.items():
+            self.commands[name] = TyperCommand(name, help=summary)
+
     def invoke(self, ctx: Any) -> Any:
         """Run a command; an invalid choice is reported without the prefix of pydantic's messages."""
         try:
@@ -41,17 +92,31 @@ class _Commands(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names of the commands, with those of installed packages at the end."""
-        own = super().list_commands(ctx)
-        return own + [name for name in extension_names(COMMANDS_GROUP) if name not in own]
+        return [*COMMANDS, *(name for name in extension_names(COMMANDS_GROUP) if name not in COMMANDS)]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return a command; those of installed packages are functions that Typer reads."""
-        command = super().get_command(ctx, cmd_name)
-        if command is None and (function := load_extension(COMMANDS_GROUP, cmd_name)):
-            extension = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
-            extension.command(cmd_name)(guarded(function))
-            return typer.main.get_command(extension)
-        return command
+        """Return a command with its summary alone, or a command of an installed package."""
+        if cmd_name in COMMANDS:
+            return self.commands[cmd_name]
+        function = load_extension(COMMANDS_GROUP, cmd_name)
+        return None if function is None else _command(cmd_name, guarded(function))
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the name, the loaded command and its arguments."""
+        name, command, rest = super().resolve_command(ctx, args)
+        if name in COMMANDS:
+            module, _, attribute = COMMANDS[name][0].partition(":")
+            command = _command(name, getattr(import_module(f"autorubric.cli.{module}"), attribute))
+        return name, command, rest
+
+
+def _command(name: str, source: typer.Typer | Callable[..., None]) -> Any:
+    """Return the command of a group or function, which Typer reads."""
+    if isinstance(source, typer.Typer):
+        return typer.main.get_group(source)
+    single = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
+    single.command(name)(source)
+    return typer.main.get_command(single)
 
 
 # Without markup, Typer does not load rich, which takes longer to load than the rest of `--help`.
@@ -91,57 +156,11 @@ def about(
     """
 
 
-def with_example(help_text: str, *calls: str) -> str:
-    """Return the help of a command group, followed by example calls that are not wrapped."""
-    lines = "\n".join(f"  {call}" for call in calls)
-    return f"{help_text}\n\n\b\n{'Examples' if len(calls) > 1 else 'Example'}:\n{lines}"
-
-
-app.command("init")(init)
-app.command("grade")(grade)
-app.command("eval")(evaluate)
-app.command("merge")(merge)
-app.command("show")(show)
-app.command("metrics")(metrics)
-app.command("compare")(compare)
-app.command("score")(score)
-app.command("rejudge")(rejudge)
-app.command("export")(export)
-app.command("annotate")(annotate)
-app.add_typer(
-    judges_app,
-    name="judges",
-    help=with_example(
-        "Compare a run's judges with each other, and audit them.",
-        "autorubric judges compare experiments/essays-1",
-        "autorubric judges audit experiments/essays-1",
-    ),
-)
-app.command("report")(report)
-app.command("view")(view)
-app.command("redteam")(redteam)
-app.command("critique")(critique)
-app.command("refine")(refine)
-app.command("critique-text")(critique_text)
-app.command("tools")(tools)
-app.command("mcp")(mcp)
-app.command("validate")(validate)
-app.command("schema")(schema)
-app.command("demo")(demo)
-app.add_typer(
-    labels_app,
-    name="labels",
-    help=with_example(
-        "Export disputed items for labelling, and merge human labels into a dataset.",
-        "autorubric labels export experiments/essays-1 -o disputed.jsonl",
-        "autorubric labels merge essays.json disputed.jsonl -o labelled.json",
-    ),
-)
-app.add_typer(
-    cache_app,
-    name="cache",
-    help=with_example("Show or clear the cache of model responses.", "autorubric cache stats"),
-)
+def tolerate_narrow_encodings() -> None:
+    """Make stdout and stderr escape characters that their encoding lacks, instead of failing."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def main() -> None:

@@ -2,41 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from enum import StrEnum
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
-import autorubric
 from autorubric.criteria.values import VerdictCounts
+from autorubric.datasets.dataset import RubricDataset
 from autorubric.errors import ArgumentError
+from autorubric.metrics.audit.bias import bias_report
+from autorubric.metrics.audit.consistency import self_consistency
+from autorubric.metrics.audit.item_analysis import item_analysis
+from autorubric.metrics.audit.panel import panel_audit
+from autorubric.metrics.audit.variance import VarianceComponents, variance_components
+from autorubric.metrics.correction.alt_test import AltAbstain, run_alt_tests
+from autorubric.metrics.correction.decision import decision
+from autorubric.metrics.correction.score import CorrectedScore, corrected_score
+from autorubric.metrics.summaries.judge_report import judge_report
+from autorubric.metrics.summaries.report_result import JudgeReport
+from autorubric.runs.result import EvalResult
+from autorubric.scoring.report_builder import GradingPolicy
+from autorubric.scoring.reports import verdicts_by_judge
 from autorubric.support.blocks import Block, Cell, TableBlock, TextBlock
 
-if TYPE_CHECKING:
-    from autorubric.datasets.dataset import RubricDataset
-    from autorubric.metrics.correction.alt_test import AltAbstain
-    from autorubric.metrics.correction.score import CorrectedScore
-    from autorubric.metrics.summaries.report_result import JudgeReport
-    from autorubric.runs.result import EvalResult
-    from autorubric.scoring.report_builder import GradingPolicy
-
-
-NO_LABELS = "no item has a label; pass the labelled dataset with --dataset"
-ONE_JUDGE = "fewer than two judges"
-
-
-class AuditPart(StrEnum):
-    """A part of an audit; its name is also its key in the JSON output."""
-
-    REPORT = "report"
-    RELIABILITY = "reliability"
-    PANEL = "panel"
-    BIAS = "bias"
-    SELF_CONSISTENCY = "self_consistency"
-    ITEM_ANALYSIS = "item_analysis"
-    VARIANCE_COMPONENTS = "variance_components"
-    CORRECTED_SCORE = "corrected_score"
-    ALT_TEST = "alt_test"
+NO_LABELS: Final = "no item has a label; pass the labelled dataset with --dataset"
+ONE_JUDGE: Final = "fewer than two judges"
+_OF_LABELS: Final = ("report", "panel", "corrected_score")
+_OF_SEVERAL_JUDGES: Final = ("reliability", "panel")
 
 
 class PartResult(NamedTuple):
@@ -45,11 +36,6 @@ class PartResult(NamedTuple):
     blocks: Sequence[Block] = ()
     content: Any = None
     reason: str | None = None
-
-    @classmethod
-    def of(cls, found: Any) -> PartResult:
-        """Return a metric result as a part."""
-        return cls(found.blocks(), found.to_dict())
 
 
 class Audit:
@@ -61,21 +47,17 @@ class Audit:
         dataset: RubricDataset | None,
         families: Mapping[str, str],
         seed: int,
-        abstain: AltAbstain = "exclude",
+        abstain: AltAbstain,
     ) -> None:
         self._result, self._dataset, self._families, self._seed = result, dataset, families, seed
         self._abstain: AltAbstain = abstain
 
     @cached_property
     def _judges(self) -> JudgeReport:
-        return autorubric.metrics.judge_report(
-            self._result, self._dataset, abstain=self._abstain, rng=self._seed
-        )
+        return judge_report(self._result, self._dataset, abstain=self._abstain, rng=self._seed)
 
     def verdicts(self) -> dict[str, VerdictCounts]:
         """Return verdict counts by judge, and for `panel` and, if there are any, `items without a report`."""
-        from autorubric.scoring.reports import verdicts_by_judge
-
         reports = (one.report for one in self._result.item_results)
         by_judge = verdicts_by_judge(report for report in reports if report is not None)
         panel, judged = self._result.verdicts, VerdictCounts.sum(by_judge.values())
@@ -96,15 +78,6 @@ class Audit:
         """Whether any judged item has a label."""
         return self._judges.n_cells > 0
 
-    @property
-    def _has_judges(self) -> bool:
-        return len(self._judges.per_judge) > 1
-
-    def part(self, name: AuditPart) -> PartResult:
-        """Compute and return one part of the audit."""
-        part: PartResult = getattr(self, f"_{name}")()
-        return part
-
     def decision(self, item_id: str, threshold: float, policy: GradingPolicy) -> dict[str, Any]:
         """Return the decision on an item's score; allows for the judges' errors if labels are available."""
         dataset = self._result.dataset
@@ -114,7 +87,7 @@ class Audit:
         one = found[item_id]
         if one.report is None:
             raise ArgumentError(f"--item {item_id!r} has no report: {one.error}")
-        made = autorubric.metrics.decision(
+        made = decision(
             one.report,
             threshold=threshold,
             judge_error=self._result if self.has_labels and policy.normalize else None,
@@ -127,14 +100,29 @@ class Audit:
         )
         return made.to_dict()
 
-    def _report(self) -> PartResult:
-        if not self.has_labels:
+    def part(self, name: str) -> PartResult:
+        """Compute and return one part of the audit."""
+        has_judges = len(self._judges.per_judge) > 1
+        if name in _OF_SEVERAL_JUDGES and not has_judges:
+            return PartResult(reason=ONE_JUDGE)
+        if name in _OF_LABELS and not self.has_labels:
             return PartResult(reason=NO_LABELS)
+        part: PartResult = getattr(self, f"_{name}")()
+        return part
+
+    def _measure(
+        self, function: Callable[..., Any], why_missing: Callable[[Any], str | None], **options: Any
+    ) -> PartResult:
+        found = function(self._result, self._dataset, rng=self._seed, **options)
+        reason = why_missing(found)
+        return PartResult(found.blocks(), found.to_dict()) if reason is None else PartResult(reason=reason)
+
+    def _report(self) -> PartResult:
         return PartResult(self._judges.headline_blocks(), _without_criteria(self._judges))
 
     def _reliability(self) -> PartResult:
         found = self._judges.reliability
-        if not self._has_judges or not found:
+        if not found:
             return PartResult(reason=ONE_JUDGE)
         rows: list[tuple[Cell, ...]] = [
             (
@@ -154,58 +142,43 @@ class Audit:
         return PartResult([table], {name: one.to_dict() for name, one in found.items()})
 
     def _panel(self) -> PartResult:
-        if not self._has_judges:
-            return PartResult(reason=ONE_JUDGE)
-        if not self.has_labels:
-            return PartResult(reason=NO_LABELS)
-        found = autorubric.metrics.panel_audit(self._result, self._dataset, rng=self._seed)
-        return PartResult.of(found)
+        return self._measure(panel_audit, lambda found: None)
 
     def _bias(self) -> PartResult:
-        found = autorubric.metrics.bias_report(
-            self._result, self._dataset, families=self._families, rng=self._seed
-        )
-        return PartResult.of(found)
+        return self._measure(bias_report, lambda found: None, families=self._families)
 
     def _self_consistency(self) -> PartResult:
-        found = autorubric.metrics.self_consistency(self._result, self._dataset, rng=self._seed)
-        if not found.n_units:
-            return PartResult(
-                reason="no judge answered a question twice, in several samples or in both orders"
-            )
-        return PartResult.of(found)
+        reason = "no judge answered a question twice, in several samples or in both orders"
+        return self._measure(self_consistency, lambda found: None if found.n_units else reason)
 
     def _item_analysis(self) -> PartResult:
-        found = autorubric.metrics.item_analysis(self._result, self._dataset, rng=self._seed)
-        if not found.n_items:
-            return PartResult(reason="none of the panel's answers has a numeric value in [0, 1]")
-        return PartResult.of(found)
+        reason = "none of the panel's answers has a numeric value in [0, 1]"
+        return self._measure(item_analysis, lambda found: None if found.n_items else reason)
 
     def _variance_components(self) -> PartResult:
-        found = autorubric.metrics.variance_components(self._result, self._dataset, rng=self._seed)
-        studies = [found.score, *found.per_criterion.values()]
-        if all(one.phi.value is None for one in studies):
-            return PartResult(reason=f"variance components are undefined ({found.score.phi.reason})")
-        return PartResult.of(found)
+        return self._measure(variance_components, _why_no_components)
+
+    def _alt_test(self) -> PartResult:
+        reason = "no item was labelled by two annotators"
+        return self._measure(
+            run_alt_tests, lambda found: None if found.per_criterion else reason, abstain=self._abstain
+        )
 
     def _corrected_score(self) -> PartResult:
-        if not self.has_labels:
-            return PartResult(reason=NO_LABELS)
         try:
-            found = autorubric.metrics.corrected_score(self._result, self._dataset, rng=self._seed)
+            found = corrected_score(self._result, self._dataset, rng=self._seed)
         except ArgumentError as error:
             return PartResult(reason=str(error))
         if found.n_labelled >= found.n_items:
             return PartResult(reason="every judged item has labels; no correction is needed")
         return PartResult(_corrected_blocks(found), found.to_dict())
 
-    def _alt_test(self) -> PartResult:
-        from autorubric.metrics.correction.alt_test import run_alt_tests
 
-        found = run_alt_tests(self._result, self._dataset, abstain=self._abstain, rng=self._seed)
-        if not found.per_criterion:
-            return PartResult(reason="no item was labelled by two annotators")
-        return PartResult.of(found)
+def _why_no_components(found: VarianceComponents) -> str | None:
+    studies = [found.score, *found.per_criterion.values()]
+    if any(one.phi.value is not None for one in studies):
+        return None
+    return f"variance components are undefined ({found.score.phi.reason})"
 
 
 def _list_ids(ids: Sequence[str]) -> str:

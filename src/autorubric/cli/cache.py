@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
-import typer
-
-from autorubric.cli.command import Exit, guarded, notice
+from autorubric.cli.command import Exit, command_group, guarded, notice
 from autorubric.cli.options import JsonFlag, option
-from autorubric.cli.output import print_blocks, print_json
-from autorubric.support.blocks import Cell, ScalarBlock
+from autorubric.cli.output import print_json, print_result
+from autorubric.llm.cache import CacheStats, ReplyCache
+from autorubric.llm.config import LLMConfig
+from autorubric.support.blocks import ScalarBlock
 
-if TYPE_CHECKING:
-    from autorubric.llm.cache import ReplyCache
+_DEFAULT = LLMConfig.model_construct(model="").cache_dir
+CacheFolder = Annotated[Path, option("--cache-dir", "DIR", f"Cache folder.  [default: {_DEFAULT}]")]
 
-
-CacheFolder = Annotated[Path, option("--cache-dir", "DIR", "Cache folder.  [default: .autorubric_cache]")]
-_DEFAULT = Path(".autorubric_cache")
-
-cache_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+cache_app = command_group("Show or clear the cache of model responses.", "autorubric cache stats")
 
 
 @cache_app.command("stats")
@@ -33,18 +29,14 @@ def show_stats(cache_dir: CacheFolder = _DEFAULT, as_json: JsonFlag = False) -> 
     Example:
       autorubric cache stats --cache-dir .autorubric_cache
     """
+    stats = CacheStats(path=str(cache_dir))
     found = _existing(cache_dir)
-    if found is None:
-        figures: dict[str, Cell] = {"path": str(cache_dir), "entries": 0, "size_bytes": 0, "max_bytes": 0}
-    else:
+    if found is not None:
         stats = found.stats()
         found.close()
-        figures = {"path": stats.path, "entries": stats.entries}
-        figures |= {"size_bytes": stats.size_bytes, "max_bytes": stats.max_bytes}
-    if as_json:
-        print_json(figures)
-    else:
-        print_blocks([ScalarBlock(title="Cached replies", figures=tuple(figures.items()))])
+    figures = {name: getattr(stats, name) for name in ("path", "entries", "size_bytes", "max_bytes")}
+    block = ScalarBlock(title="Cached replies", figures=tuple(figures.items()))
+    print_result(lambda: figures, lambda: [block], as_json=as_json)
     return Exit.DONE
 
 
@@ -73,8 +65,5 @@ def clear(cache_dir: CacheFolder = _DEFAULT, as_json: JsonFlag = False) -> Exit:
 
 def _existing(folder: Path) -> ReplyCache | None:
     """Return the cache in a folder; None if there is no cache, because opening it would create one."""
-    # Imported late, since it loads pydantic.
-    from autorubric.llm.cache import ReplyCache
-
     found = ReplyCache(folder)
     return found if found.path.exists() else None

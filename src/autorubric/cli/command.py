@@ -15,11 +15,10 @@ from dataclasses import MISSING, fields, is_dataclass
 from enum import IntEnum
 from functools import cache, wraps
 from pathlib import Path
-from typing import Annotated, Any, TextIO, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import typer
 
-from autorubric.criteria.values import MAX_LOST, VerdictCounts
 from autorubric.errors import AutorubricError, ItemFailedError, JudgeError, RunError, RunWriteError
 from autorubric.support.blocks import printable
 
@@ -74,6 +73,15 @@ def guarded(command: Callable[..., Exit]) -> Callable[..., None]:
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {one.name: one.annotation for one in parameters}
     return run
+
+
+def command_group(summary: str, *examples: str) -> typer.Typer:
+    """Return a group of commands, whose help shows calls that are not wrapped."""
+    heading = "Examples" if len(examples) > 1 else "Example"
+    calls = "".join(f"\n  {call}" for call in examples)
+    return typer.Typer(
+        no_args_is_help=True, rich_markup_mode=None, help=f"{summary}\n\n\b\n{heading}:{calls}"
+    )
 
 
 def _expand_groups(
@@ -151,14 +159,7 @@ _shown: set[str] = set()
 def _plain_warnings() -> Iterator[None]:
     """Show warnings as notices, without their location in the code."""
 
-    def show(
-        message: Warning | str,
-        category: type[Warning],
-        filename: str,
-        lineno: int,
-        file: TextIO | None = None,
-        line: str | None = None,
-    ) -> None:
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
         if str(message) not in _shown:
             notice(f"Warning: {message}")
             _shown.add(str(message))
@@ -169,52 +170,14 @@ def _plain_warnings() -> Iterator[None]:
         yield
 
 
-def notice(text: str) -> None:
-    """Print a message on stderr, unless it was already shown as a warning."""
-    if text not in _shown:
+def notice(*texts: str) -> None:
+    """Print messages on stderr, unless they were already shown as warnings."""
+    for text in texts:
+        if text in _shown:
+            continue
         lines, width = printable(text).splitlines(), shutil.get_terminal_size().columns
         # From 80 columns on, lines stay whole, so that they can be searched and copied.
         if width < 80:
             shaped = textwrap.TextWrapper(width, break_long_words=False, break_on_hyphens=False)
             lines = [shaped.fill(line) for line in lines]
         typer.echo("\n".join(lines), err=True)
-
-
-def exit_code(
-    score: float | None,
-    fail_under: float | None,
-    *,
-    unjudged: int = 0,
-    verdicts: VerdictCounts | None = None,
-    max_lost: float | None = None,
-) -> Exit:
-    """Return the exit code for a score, and print a notice if too many of its verdicts are missing.
-
-    Without `max_lost`, the limit is `MAX_LOST` if `fail_under` is set; otherwise there is no limit.
-    """
-    is_gate = fail_under is not None or max_lost is not None
-    if verdicts is not None and is_gate and too_many_missing(verdicts, max_lost):
-        return Exit.UNJUDGED
-    if score is None or unjudged:
-        return Exit.UNJUDGED
-    if fail_under is None or score >= fail_under:
-        return Exit.DONE
-    notice(f"score {score:.3f} is below --fail-under {fail_under:g}")
-    return Exit.BELOW
-
-
-def too_many_missing(verdicts: VerdictCounts, max_lost: float | None, of: str = "") -> bool:
-    """Return whether lost and assumed verdicts exceed `max_lost` (or `MAX_LOST`), with a notice if so."""
-    most = MAX_LOST if max_lost is None else max_lost
-    if not verdicts.exceeds(most):
-        return False
-    notice(
-        f"{of}{': ' if of else ''}{verdicts.lost + verdicts.assumed:,} of {verdicts.asked:,} verdicts "
-        f"({verdicts.missing_share:.1%}) were lost or assumed, more than --max-lost {most:g}"
-    )
-    return True
-
-
-def exceeds_max_lost(share: float, max_lost: float | None, *, is_gate: bool) -> bool:
-    """Return whether `share` exceeds `max_lost`, which defaults to `MAX_LOST` with a gate, otherwise 0."""
-    return share > ((MAX_LOST if is_gate else 0.0) if max_lost is None else max_lost)

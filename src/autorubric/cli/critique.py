@@ -4,38 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
-
-import typer
+from typing import Annotated, Any, Final, Literal
 
 import autorubric
-from autorubric.cli.command import Exit, exceeds_max_lost, exit_code, guarded, notice, stoppable
-from autorubric.cli.options import (
-    JsonFlag,
-    MaxCalls,
-    MaxCost,
-    Models,
-    argument,
-    flag,
-    max_lost_option,
-    option,
-)
-from autorubric.cli.output import print_blocks, print_json
+from autorubric.cli.command import Exit, guarded, notice, stoppable
+from autorubric.cli.gates import Gate, exceeds_max_lost, max_lost_option
+from autorubric.cli.options import JsonFlag, MaxCalls, MaxCost, Models, argument, demand, flag, option
+from autorubric.cli.output import print_result
 from autorubric.cli.runs import report_stop
 from autorubric.criteria.values import MAX_LOST
 from autorubric.errors import ArgumentError
 from autorubric.support.blocks import Block, ScalarBlock, TableBlock
 
-if TYPE_CHECKING:
-    from autorubric.judges.panel import JudgeLike
-
-
 _RESUME_COMMAND: Final = "the command again with --resume"
 
 OutDir = Annotated[Path, option("--out-dir", "D", "Folder to write the output files to.", show_default=True)]
-MaxLost = Annotated[
+MaxLostDrafts = Annotated[
     float | None,
     max_lost_option(
         "Exit with code 3 if more than this fraction of the drafts could not be judged.  "
@@ -85,22 +70,15 @@ class PassOptions:
         with stoppable(out_dir, done=done, command=_RESUME_COMMAND):
             return function(*inputs, out_dir, **vars(self), **keywords)
 
-    def teacher(self, judge: str, models: Models) -> JudgeLike:
+    def teacher(self, judge: str, models: Models) -> autorubric.judges.JudgeLike:
         """Return the judge of a pass, after checking the options."""
         if self.retry_errors and not self.resume:
             raise ArgumentError("--retry-errors requires --resume; otherwise every draft is processed again")
         return models.judges([judge])[0]
 
 
-class FailOn(StrEnum):
-    """Least severe verdict that fails the gate."""
-
-    reject = "reject"
-    revise = "revise"
-
-
-FailOnVerdict = Annotated[
-    FailOn | None,
+FailOn = Annotated[
+    Literal["reject", "revise"] | None,
     option(
         "--fail-on", "V", "Exit with code 1 if a draft gets this verdict or a worse one: revise or reject."
     ),
@@ -124,8 +102,8 @@ def critique(  # noqa: PLR0913 - one parameter per option
     dry_run: Annotated[
         bool, flag("--dry-run", "Show the planned requests without sending or writing anything.")
     ] = False,
-    fail_on: FailOnVerdict = None,
-    max_lost: MaxLost = None,
+    fail_on: FailOn = None,
+    max_lost: MaxLostDrafts = None,
     *,
     models: Models,
     as_json: JsonFlag = False,
@@ -159,19 +137,10 @@ def critique(  # noqa: PLR0913 - one parameter per option
         teacher=teacher,
         dry_run=dry_run,
     )
-    _print_stats(stats, _critique_blocks, as_json=as_json)
+    print_result(lambda: stats, lambda: _critique_blocks(stats), as_json=as_json)
     if stats["stopped"] is not None:
         return _report_stop(stats["stopped"])
     return Exit.DONE if dry_run else _critique_code(stats, fail_on, max_lost)
-
-
-def _print_stats(
-    stats: Mapping[str, Any], blocks: Callable[[Mapping[str, Any]], list[Block]], *, as_json: bool
-) -> None:
-    if as_json:
-        print_json(stats)
-    else:
-        print_blocks(blocks(stats))
 
 
 def _report_stop(limit: Any) -> Exit:
@@ -190,14 +159,14 @@ def _report_lost(lost: int, total: int, first_error: str | None) -> float:
     return lost / total
 
 
-def _critique_code(stats: Mapping[str, Any], fail_on: FailOn | None, max_lost: float | None) -> Exit:
+def _critique_code(stats: Mapping[str, Any], fail_on: str | None, max_lost: float | None) -> Exit:
     """Return BELOW if a verdict fails the gate, UNJUDGED if too many drafts could not be judged."""
     errors = sum(stats["error_counts"].values())
     lost = errors + stats["fault_count"]
     first_error = next(iter(f"{code}: {error}" for code, error in stats["first_errors"].items()), None)
     share = _report_lost(lost, stats["records"] + stats["fault_count"], first_error)
     verdicts = stats["verdict_distribution"]
-    failing = {None: (), FailOn.reject: ("reject",), FailOn.revise: ("revise", "reject")}[fail_on]
+    failing = {None: (), "reject": ("reject",), "revise": ("revise", "reject")}[fail_on]
     if any(verdicts.get(verdict) for verdict in failing):
         return Exit.BELOW
     is_lost = exceeds_max_lost(share, max_lost, is_gate=fail_on is not None)
@@ -224,18 +193,7 @@ def _critique_blocks(stats: Mapping[str, Any]) -> list[Block]:
     return [ScalarBlock(figures=figures), *tables]
 
 
-class RiskLevel(StrEnum):
-    """Level of hallucination risk."""
-
-    low = "low"
-    medium = "medium"
-    high = "high"
-
-
-def _check_percentage(value: float | None) -> float | None:
-    if value is not None and not 0 <= value <= 100:
-        raise typer.BadParameter(f"{value} is not a success rate; it must be a percentage from 0 to 100")
-    return value
+Risk = Literal["low", "medium", "high"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -246,20 +204,20 @@ class RiskOptions:
         int, option("--max-rounds", "N", "Rewrite a draft at most N times.", show_default=True)
     ] = 3
     min_risk: Annotated[
-        RiskLevel | None, option("--min-risk", "L", "Skip drafts below this risk level: low, medium or high.")
+        Risk | None, option("--min-risk", "L", "Skip drafts below this risk level: low, medium or high.")
     ] = None
-    max_risk: Annotated[RiskLevel | None, option("--max-risk", "L", "Skip drafts above this risk level.")] = (
-        None
-    )
+    max_risk: Annotated[Risk | None, option("--max-risk", "L", "Skip drafts above this risk level.")] = None
 
 
-FailUnder = Annotated[
+RequiredRate = Annotated[
     float | None,
     option(
         "--fail-under",
         "P",
         "Exit with code 1 if fewer than P percent of the drafts were refined.",
-        callback=_check_percentage,
+        callback=demand(
+            lambda share: 0 <= share <= 100, "a success rate; it must be a percentage from 0 to 100"
+        ),
     ),
 ]
 
@@ -272,8 +230,8 @@ def refine(  # noqa: PLR0913 - one parameter per option
     judge: Annotated[str, option("--judge", "J", "Model that rewrites the drafts and critiques them again.")],
     risk: RiskOptions,
     options: PassOptions,
-    fail_under: FailUnder = None,
-    max_lost: MaxLost = None,
+    fail_under: RequiredRate = None,
+    max_lost: MaxLostDrafts = None,
     *,
     models: Models,
     as_json: JsonFlag = False,
@@ -311,11 +269,9 @@ def refine(  # noqa: PLR0913 - one parameter per option
         out_dir=out_dir,
         done="refined",
         teacher=teacher,
-        max_rounds=risk.max_rounds,
-        min_risk=risk.min_risk and risk.min_risk.value,
-        max_risk=risk.max_risk and risk.max_risk.value,
+        **vars(risk),
     )
-    _print_stats(stats, _refine_blocks, as_json=as_json)
+    print_result(lambda: stats, lambda: _refine_blocks(stats), as_json=as_json)
     if stats["stopped"] is not None:
         return _report_stop(stats["stopped"])
     return _refine_code(stats, fail_under, max_lost)
@@ -335,7 +291,7 @@ def _refine_code(stats: Mapping[str, Any], fail_under: float | None, max_lost: f
     if stats["success_rate"] is None:
         # There was nothing to refine, so nothing could have failed.
         return Exit.DONE
-    return exit_code(stats["success_rate"], fail_under)
+    return Gate(fail_under=fail_under).exit_code(stats["success_rate"])
 
 
 def _refine_blocks(stats: Mapping[str, Any]) -> list[Block]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Annotated
 
 import autorubric
-from autorubric.cli.command import Exit, Without, exit_code, guarded, notice
-from autorubric.cli.options import JsonFlag, Models, NoPreflight, RunsDir, flag, option
-from autorubric.cli.output import open_in_browser, print_blocks, print_json
+from autorubric import cli
+from autorubric.cli.command import Exit, Without, guarded, notice
+from autorubric.cli.options import RUN_DEFAULTS, JsonFlag, Models, NoPreflight, RunsDir, flag, option
+from autorubric.cli.output import open_in_browser, print_result
 from autorubric.cli.runs import mean_score, run_resumable
 
 _TRAIN = 40
@@ -29,7 +29,7 @@ Report = Annotated[
         "--report", "Write an HTML report on the run with real judges, and open it in a browser if possible."
     ),
 ]
-Seed = Annotated[
+SplitSeed = Annotated[
     int, option("--seed", "N", "Seed of the split into training and graded replies.  [default: 0]", min=0)
 ]
 
@@ -39,8 +39,8 @@ def demo(
     model: Model = None,
     *,
     models: Annotated[Models, Without("cache_dir")],
-    runs_dir: RunsDir = Path("experiments"),
-    seed: Seed = 0,
+    runs_dir: RunsDir = RUN_DEFAULTS.experiments_dir,
+    seed: SplitSeed = 0,
     no_preflight: NoPreflight = False,
     report: Report = False,
     as_json: JsonFlag = False,
@@ -63,12 +63,10 @@ def demo(
 
     Exit codes: 0 success, 2 invalid command line or folder, 3 a reply could not be judged, 130 interrupted.
     """
-    # Late, since it loads the metrics and the reports.
-    from autorubric.cli import demo_figures
-
-    train, test = demo_figures.demo_dataset().split_train_test(_TRAIN, seed=seed)
+    figures = cli.demo_figures
+    train, test = figures.demo_dataset().split_train_test(_TRAIN, seed=seed)
     notice(f"Grading {len(test)} replies with {model or 'two offline judges'} …")
-    judges = demo_figures.offline_judges(train) if model is None else models.judges([model])
+    judges = figures.offline_judges(train) if model is None else models.judges([model])
     # A rerun reuses stored votes, except those that a newer version of a judge could cast differently.
     result = run_resumable(
         test,
@@ -85,16 +83,17 @@ def demo(
     measured = result.compute_metrics(per_judge=True, seed=seed)
     if model is None:
         notice("Grading 200 summaries with the recorded verdicts of six judges …")
-    summaries = demo_figures.grade_summaries(runs_dir, report=report) if model is None else None
-    if as_json:
-        print_json(demo_figures.demo_json(result, measured, len(train), summaries))
-    else:
-        print_blocks(demo_figures.demo_blocks(result, measured, summaries, n_train=len(train), model=model))
+    summaries = figures.grade_summaries(runs_dir, report=report) if model is None else None
+    print_result(
+        lambda: figures.demo_json(result, measured, len(train), summaries),
+        lambda: figures.demo_blocks(result, measured, summaries, n_train=len(train), model=model),
+        as_json=as_json,
+    )
     if summaries is not None and summaries.report is not None:
         open_in_browser(summaries.report.resolve().as_uri())
     if result.failed_items:
         notice(f"{result.failed_items} replies could not be judged; first error: {result.errors[0][1]}")
-    return exit_code(mean_score(result), None, unjudged=result.failed_items)
+    return Exit.UNJUDGED if result.failed_items else Exit.DONE
 
 
 def _run_name(model: str | None, seed: int) -> str:

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
 import autorubric
 from autorubric.cli.command import Exit, guarded, in_flags, notice
+from autorubric.cli.gates import Gate
 from autorubric.cli.options import (
     JUDGE,
+    RUN_DEFAULTS,
     Columns,
-    Gate,
     JsonFlag,
     MaxCalls,
     MaxCost,
@@ -29,27 +30,17 @@ from autorubric.cli.options import (
     flag,
     notice_columns,
     option,
-    parse_aggregation,
 )
-from autorubric.cli.output import print_blocks, print_json, run_blocks
+from autorubric.cli.output import print_result, run_blocks
 from autorubric.cli.runs import mean_score, new_run_name, report_stop, run_counts, run_resumable, shard_inputs
-
-if TYPE_CHECKING:
-    from autorubric.criteria.values import VerdictCounts
-    from autorubric.runs.result import EvalResult
-    from autorubric.runs.run_setup import RunSetup
-
+from autorubric.criteria.values import VerdictCounts
+from autorubric.errors import ArgumentError
+from autorubric.llm.names import owner_of
+from autorubric.runs.config import OnMismatch
 
 _MOST_ERRORS_SHOWN = 5
 _MOST_LOOKED_AT = 100
-
-
-class OnMismatch(StrEnum):
-    """Action to take if a stored run's inputs have changed."""
-
-    refuse = "refuse"
-    rejudge = "rejudge"
-    fork = "fork"
+_RUN_FILE: Final = "autorubric.yaml"
 
 
 def _read_shard(text: str) -> tuple[int, int]:
@@ -61,7 +52,7 @@ def _read_shard(text: str) -> tuple[int, int]:
     return int(found[1]), int(found[2])
 
 
-Source = Annotated[
+DatasetOrRunFile = Annotated[
     Path | None,
     argument(
         "[DATASET]",
@@ -85,7 +76,8 @@ class RunOptions:
         ),
     ] = None
     runs_dir: Annotated[
-        Path | None, option("--runs-dir", "DIR", "Folder for the runs.  [default: experiments]")
+        Path | None,
+        option("--runs-dir", "DIR", f"Folder for the runs.  [default: {RUN_DEFAULTS.experiments_dir}]"),
     ] = None
     on_mismatch: Annotated[
         OnMismatch,
@@ -93,9 +85,10 @@ class RunOptions:
             "--on-mismatch",
             "HOW",
             "What to do if the existing run has different inputs: refuse (list the differences), rejudge "
-            "(request affected votes again), or fork (continue in a new folder).  [default: refuse]",
+            "(request affected votes again), or fork (continue in a new folder).  "
+            f"[default: {RUN_DEFAULTS.on_mismatch}]",
         ),
-    ] = OnMismatch.refuse
+    ] = RUN_DEFAULTS.on_mismatch
     fail_fast: Annotated[bool, flag("--fail-fast", "Stop at the first item that fails.")] = False
     max_calls: MaxCalls = None
     max_cost: MaxCost = None
@@ -114,9 +107,10 @@ class RunOptions:
         option(
             "--executor",
             "NAME",
-            "Where to grade: local (this process) or ray (a Ray cluster).  [default: local]",
+            "Where to grade: local (this process) or ray (a Ray cluster).  "
+            f"[default: {RUN_DEFAULTS.executor}]",
         ),
-    ] = "local"
+    ] = RUN_DEFAULTS.executor
     dry_run: Annotated[
         bool, flag("--dry-run", "Estimate the run's calls, tokens and cost without sending any request.")
     ] = False
@@ -126,7 +120,7 @@ class RunOptions:
 
 @guarded
 def evaluate(  # noqa: PLR0913 - one parameter per group of options
-    dataset: Source = None,
+    dataset: DatasetOrRunFile = None,
     judge: Judges = None,
     rubric: RubricFile = None,
     *,
@@ -158,21 +152,17 @@ def evaluate(  # noqa: PLR0913 - one parameter per group of options
     more verdicts were lost or assumed than --max-lost allows, or a judge kept failing with the same error,
     130 interrupted or stopped at --max-calls or --max-cost.
     """
-    # Late, since they load the judges.
-    from autorubric.cli.run_files import override_setup, read_source
-
-    file = read_source(dataset, judge)
+    file = _read_source(dataset, judge)
     changes = {
         "rubric": rubric,
         "name": run.name,
         "runs_dir": run.runs_dir,
         "cache_dir": panel.cache_dir,
-        "on_failure": None if panel.on_failure is None else panel.on_failure.value,
         "budget": file.budget.replaced(max_calls=run.max_calls, max_cost=run.max_cost),
         "data": file.data.replaced(columns.field_map()),
-        **parse_aggregation(panel.aggregation),
+        **panel.policies(),
     }
-    setup = override_setup(file, judge, changes, panel.settings())
+    setup = _override_setup(file, judge, changes, panel.settings())
     notice_columns(setup.dataset)
     stem = file.data.path.stem
     if run.shard and setup.config.experiment_name is None:
@@ -182,7 +172,58 @@ def evaluate(  # noqa: PLR0913 - one parameter per group of options
     return _run(setup, run, gate, stem, is_named=run.name is None and file.name is not None, as_json=as_json)
 
 
-def _run(setup: RunSetup, run: RunOptions, gate: Gate, stem: str, *, is_named: bool, as_json: bool) -> Exit:
+def _read_source(source: Path | None, judge: Sequence[str] | None) -> autorubric.runs.run_file.RunFile:
+    """Read a run file, or create run file content that only names a dataset."""
+    if source is None:
+        if not Path(_RUN_FILE).exists():
+            raise ArgumentError(
+                f"no dataset was passed, and this folder has no {_RUN_FILE}; pass a dataset and --judge, or "
+                "create a run file with: autorubric init"
+            )
+        return autorubric.runs.run_file.read_run_file(_RUN_FILE)
+    if autorubric.runs.run_file.is_run_file(source):
+        return autorubric.runs.run_file.read_run_file(source)
+    if not judge:
+        raise ArgumentError(f"no judge for {source}; pass --judge MODEL, or --judge lexical to work offline")
+    return autorubric.runs.run_file.RunFile(data=autorubric.runs.run_file.DataSource(path=source))
+
+
+def _override_setup(
+    file: autorubric.runs.run_file.RunFile,
+    judge: Sequence[str] | None,
+    changes: Mapping[str, Any],
+    settings: Mapping[str, Any],
+) -> autorubric.runs.RunSetup:
+    """Return the run that a run file describes, with flags overriding its settings."""
+    values = {key: value for key, value in changes.items() if value is not None}
+    for key in ("rubric", "runs_dir", "cache_dir"):
+        # Paths of flags start from the working directory, those of the file from its folder.
+        if key in values and file.folder != Path():
+            values[key] = values[key].absolute()
+    if "rubric" in values:
+        values["rubric"] = str(values["rubric"])
+    file = file.model_copy(update=values)
+    chosen = {key: value for key, value in settings.items() if value is not None}
+    if judge:
+        cache = None if file.cache_dir is None else file.folder / file.cache_dir
+        return autorubric.runs.run_setup.set_up(
+            file, autorubric.judges.panel.named_judges(judge, cache_dir=cache, **chosen)
+        )
+    models = [entry.model for entry in file.judges if entry.is_model]
+    autorubric.judges.panel.demand_models(models, **chosen)
+    variable = chosen.get("api_key_env")
+    bases = {entry.api_base or owner_of(entry.model) for entry in file.judges if entry.is_model}
+    if variable is not None and len(bases) > 1 and "api_base" not in chosen:
+        raise ArgumentError(
+            f"--api-key-env {variable}: the judges use several addresses or providers, and a key is sent to "
+            "only one of them; set api_key_env for each judge in the run file"
+        )
+    return autorubric.runs.run_setup.set_up(file.with_model_settings(chosen))
+
+
+def _run(
+    setup: autorubric.runs.RunSetup, run: RunOptions, gate: Gate, stem: str, *, is_named: bool, as_json: bool
+) -> Exit:
     """Run the evaluation and print its result; with `is_named`, the run file contains the run's name."""
     config = setup.config
     name = config.experiment_name or new_run_name(stem, config.experiments_dir)
@@ -194,7 +235,7 @@ def _run(setup: RunSetup, run: RunOptions, gate: Gate, stem: str, *, is_named: b
         "fail_fast": run.fail_fast,
         "show_progress": not run.no_progress,
         "experiment_name": name,
-        "on_mismatch": run.on_mismatch.value,
+        "on_mismatch": run.on_mismatch,
         "executor": run.executor,
     }
     result = run_resumable(
@@ -206,35 +247,27 @@ def _run(setup: RunSetup, run: RunOptions, gate: Gate, stem: str, *, is_named: b
         **options,
     )
     result = replace(result, notices=tuple(map(in_flags, result.notices)))
-    mean = mean_score(result)
-    if as_json:
-        print_json(_json(result))
-    else:
-        print_blocks(run_blocks(result))
+    print_result(lambda: _json(result), lambda: run_blocks(result), as_json=as_json)
     _print_notices(result, as_json=as_json)
     if result.stopped is not None:
         return report_stop(result.stopped, resume_command)
     if gate.fail_under is None and gate.max_lost is None:
         _report_missing(result.verdicts)
-    return gate.exit_code(mean, result.verdicts, unjudged=result.failed_items)
+    return gate.exit_code(mean_score(result), result.verdicts, unjudged=result.failed_items)
 
 
-def _print_estimate(setup: RunSetup, shard: tuple[int, int] | None, *, as_json: bool) -> Exit:
+def _print_estimate(setup: autorubric.runs.RunSetup, shard: tuple[int, int] | None, *, as_json: bool) -> Exit:
     dataset, config = shard_inputs(setup.dataset, setup.config, shard)
     found = autorubric.estimate(
         dataset, setup.grader, experiment_name=config.experiment_name, experiments_dir=config.experiments_dir
     )
-    if as_json:
-        print_json(found.to_dict())
-    else:
-        print_blocks(found.blocks())
+    print_result(found.to_dict, found.blocks, as_json=as_json)
     return Exit.DONE
 
 
-def _print_notices(result: EvalResult, *, as_json: bool) -> None:
+def _print_notices(result: autorubric.EvalResult, *, as_json: bool) -> None:
     if as_json:
-        for text in result.notices:
-            notice(text)
+        notice(*result.notices)
     # If the run stopped because of a repeated error, its notice contains the error.
     shown = 0 if result.stopped == "same_error" else _MOST_ERRORS_SHOWN
     for position, error in result.errors[:shown]:
@@ -255,7 +288,7 @@ def _report_missing(verdicts: VerdictCounts) -> None:
         )
 
 
-def _json(result: EvalResult) -> dict[str, Any]:
+def _json(result: autorubric.EvalResult) -> dict[str, Any]:
     usage = result.total_token_usage
     return {
         "experiment_name": result.experiment_name,

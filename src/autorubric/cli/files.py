@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import shlex
 import string
-from enum import StrEnum
+from collections.abc import Iterable, Mapping
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, Literal
+from typing import Annotated, Final, Literal
 
 import autorubric
 from autorubric.cli.command import Exit, guarded, notice
@@ -16,30 +16,19 @@ from autorubric.cli.options import Columns, JsonFlag, argument, flag, notice_col
 from autorubric.cli.output import print_json
 from autorubric.criteria.values import Submission
 from autorubric.errors import ArgumentError, DatasetError, Fault, FileError
+from autorubric.rubric.similar_names import similar_names
+from autorubric.support.read import FORMATS, read_structured
 from autorubric.support.write import write_text_atomic
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-
-class Template(StrEnum):
-    """A set of starter files: a rubric, a run file and sample data."""
-
-    support_reply = "support-reply"
-    rag_faithfulness = "rag-faithfulness"
-    summary = "summary"
-    essay = "essay"
-    code_review = "code-review"
-    agent_run = "agent-run"
-
-
-_COLUMNS: Final = {
-    Template.support_reply: ("reply", "question"),
-    Template.rag_faithfulness: ("answer", "question"),
-    Template.summary: ("summary", "document"),
-    Template.essay: ("essay", "task"),
-    Template.code_review: ("comment", "diff"),
-    Template.agent_run: ("transcript", "task"),
+Template = Literal["support-reply", "rag-faithfulness", "summary", "essay", "code-review", "agent-run"]
+"""A set of starter files: a rubric, a run file and sample data."""
+_COLUMNS: Final[Mapping[Template, tuple[str, str]]] = {
+    "support-reply": ("reply", "question"),
+    "rag-faithfulness": ("answer", "question"),
+    "summary": ("summary", "document"),
+    "essay": ("essay", "task"),
+    "code-review": ("comment", "diff"),
+    "agent-run": ("transcript", "task"),
 }
 """Columns of the submission and the prompt in the sample data."""
 
@@ -47,15 +36,13 @@ Folder = Annotated[
     Path, argument("[DIR]", "Folder to write to; created if missing.  [default: the working directory]")
 ]
 TemplateName = Annotated[
-    Template, option("--template", "NAME", f"Template: {', '.join(Template)}.", show_default=True)
+    Template, option("--template", "NAME", f"Template: {', '.join(_COLUMNS)}.", show_default=True)
 ]
 Force = Annotated[bool, flag("--force", "Replace existing files.")]
 
 
 @guarded
-def init(
-    folder: Folder = Path(), template: TemplateName = Template.support_reply, force: Force = False
-) -> Exit:
+def init(folder: Folder = Path(), template: TemplateName = "support-reply", force: Force = False) -> Exit:
     """Write a rubric, a run file and sample data as a starting point.
 
     Writes rubric.yaml, autorubric.yaml, and data.csv with ten texts and human labels. The run file names a
@@ -191,9 +178,6 @@ def _check_texts(file: Path, dataset: autorubric.RubricDataset) -> None:
 
 def _warnings(rubrics: Iterable[autorubric.Rubric]) -> list[str]:
     """Return warnings about similar names and weights that have no effect, without duplicates."""
-    # Late, since only this command looks for them.
-    from autorubric.rubric.similar_names import similar_names
-
     found = []
     for rubric in rubrics:
         found += [
@@ -214,9 +198,6 @@ def _warnings(rubrics: Iterable[autorubric.Rubric]) -> list[str]:
 
 def _kind_of(file: Path, rubric: Path | None) -> Literal["rubric", "dataset", "run"]:
     """Return the kind of a file: tables, JSON lines and files with items or submissions are datasets."""
-    # Late, since only this command reads files without knowing what they are.
-    from autorubric.support.read import FORMATS, read_structured
-
     if rubric is not None or file.suffix.lower() not in FORMATS or file.suffix.lower() == ".jsonl":
         return "dataset"
     try:
@@ -244,10 +225,5 @@ def schema(run: OfRunFile = False) -> Exit:
       autorubric schema > rubric.schema.json
       autorubric schema --run > run.schema.json
     """
-    if run:
-        from autorubric.runs.run_file import run_file_schema
-
-        print_json(run_file_schema())
-    else:
-        print_json(autorubric.Rubric.json_schema())
+    print_json(autorubric.runs.run_file.run_file_schema() if run else autorubric.Rubric.json_schema())
     return Exit.DONE

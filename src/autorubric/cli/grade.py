@@ -5,26 +5,22 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
 import autorubric
 from autorubric.cli.command import Exit, Without, guarded, notice
-from autorubric.cli.options import Columns, Gate, JsonFlag, JudgeNames, NoPreflight, Panel, argument, option
-from autorubric.cli.output import print_blocks, print_json, read_input, report_json
+from autorubric.cli.gates import Gate
+from autorubric.cli.options import Columns, JsonFlag, JudgeNames, NoPreflight, Panel, argument, option
+from autorubric.cli.output import print_result, read_input, report_json
 from autorubric.cli.runs import run_and_close
 from autorubric.errors import ArgumentError
-
-if TYPE_CHECKING:
-    from autorubric.datasets.dataset import RubricDataset
-    from autorubric.datasets.item import DataItem
-
 
 _TABLES: Final = (".csv", ".tsv", ".parquet", ".jsonl")
 """Suffixes of files whose rows are items; other files hold one text."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Source:
+class TextSource:
     """The text to grade, and what it responds to."""
 
     text: Annotated[str | None, argument("TEXT", "Text to grade; - reads stdin.")] = None
@@ -51,7 +47,7 @@ class Source:
         option("--item-id", "ID", "Id of the text; selects its recorded votes and its row in a table."),
     ] = None
 
-    def item(self, rubric: Path, columns: Columns) -> tuple[DataItem, str | None]:
+    def item(self, rubric: Path, columns: Columns) -> tuple[autorubric.DataItem, str | None]:
         """Return the item to grade and its id."""
         file = self.file
         if file is not None and self.text is None and file.suffix.lower() in _TABLES:
@@ -71,7 +67,7 @@ class Source:
             raise ArgumentError("pass the text either as an argument or with --file; - reads standard input")
         return read_input(self.file) if self.text is None or self.text == "-" else self.text
 
-    def _row(self, dataset: RubricDataset, file: Path) -> DataItem:
+    def _row(self, dataset: autorubric.RubricDataset, file: Path) -> autorubric.DataItem:
         """Return the row of a table with the id, or its only row."""
         item_id = self.item_id
         if item_id is None and len(dataset) != 1:
@@ -89,7 +85,7 @@ class Source:
 def grade(  # noqa: PLR0913 - one parameter per option
     rubric: Annotated[Path, option("--rubric", "R", "Rubric file (YAML, JSON or TOML).")],
     judge: JudgeNames,
-    source: Source,
+    source: TextSource,
     columns: Annotated[Columns, Without("reference")],
     no_preflight: NoPreflight = False,
     *,
@@ -129,12 +125,13 @@ def grade(  # noqa: PLR0913 - one parameter per option
             item_id=item_id,
         ),
     )
-    if as_json:
-        print_json({"truth": item.ground_truth, "metadata": item.metadata, **report_json(report)})
-    else:
-        print_blocks(report.blocks())
-        if isinstance(item.ground_truth, dict):
-            notice(f"labels: {', '.join(f'{name}={label}' for name, label in item.ground_truth.items())}")
+    print_result(
+        lambda: {"truth": item.ground_truth, "metadata": item.metadata, **report_json(report)},
+        report.blocks,
+        as_json=as_json,
+    )
+    if isinstance(item.ground_truth, dict) and not as_json:
+        notice(f"labels: {', '.join(f'{name}={label}' for name, label in item.ground_truth.items())}")
     if report.error is not None:
         notice(f"{'No score' if report.score is None else 'Warning'}: {report.error}")
     return gate.exit_code(report.score, report.verdicts)

@@ -4,22 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
-
-import typer
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import autorubric
-from autorubric.cli.audit import Audit, AuditPart, PartResult
-from autorubric.cli.command import Exit, Without, guarded, notice
-from autorubric.cli.options import JsonFlag, Labels, RunFolder, Seed, Truth, flag, option
-from autorubric.cli.output import print_blocks, print_json
+from autorubric import cli
+from autorubric.cli.command import Exit, Without, command_group, guarded, notice
+from autorubric.cli.labels import Labels, Truth
+from autorubric.cli.options import JsonFlag, RunFolder, Seed, flag, option, read_pairs
+from autorubric.cli.output import print_result
 from autorubric.cli.runs import open_run
+from autorubric.criteria.values import VerdictCounts
 from autorubric.errors import ArgumentError
+from autorubric.runs.reopen import stored_policy
 from autorubric.support.blocks import Block, ScalarBlock, TableBlock, TextBlock
 
 if TYPE_CHECKING:
-    from autorubric.criteria.values import VerdictCounts
+    from autorubric.cli.audit import Audit, PartResult
+
+
+class AuditPart(StrEnum):
+    """A part of an audit; its name is also its key in the JSON output."""
+
+    REPORT = "report"
+    RELIABILITY = "reliability"
+    PANEL = "panel"
+    BIAS = "bias"
+    SELF_CONSISTENCY = "self_consistency"
+    ITEM_ANALYSIS = "item_analysis"
+    VARIANCE_COMPONENTS = "variance_components"
+    CORRECTED_SCORE = "corrected_score"
+    ALT_TEST = "alt_test"
 
 
 Full = Annotated[bool, flag("--full", "Print all tables, not the summary.")]
@@ -37,7 +53,11 @@ _MAIN_PARTS = (AuditPart.REPORT, AuditPart.BIAS)
 _MAIN_FIGURES = ("rater", "coverage", "accuracy", "kappa", "interval of kappa")
 _SCREEN = 30
 
-judges_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+judges_app = command_group(
+    "Compare a run's judges with each other, and audit them.",
+    "autorubric judges compare experiments/essays-1",
+    "autorubric judges audit experiments/essays-1",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,13 +87,7 @@ class Parts:
 
     def families(self) -> dict[str, str]:
         """Return the model family of each judge or model that was named."""
-        families = {}
-        for text in self.family or ():
-            name, equals, family = text.rpartition("=")
-            if not (name and equals and family):
-                raise ArgumentError(f"--family must be NAME=FAMILY, such as gpt-6-luna=openai; got {text!r}")
-            families[name] = family
-        return families
+        return dict(read_pairs("--family", "NAME=FAMILY", "gpt-6-luna=openai", self.family))
 
 
 @judges_app.command("compare")
@@ -104,10 +118,11 @@ def compare(
     if not found.n_items:
         notice(f"{run} has no labels, so judges cannot be compared; pass the labelled dataset with --dataset")
         found = replace(found, judges=(), panel=None)
-    if as_json:
-        print_json({"run": str(run), "comparison": found.to_dict()})
-    elif found.n_items:
-        print_blocks(found.blocks())
+    print_result(
+        lambda: {"run": str(run), "comparison": found.to_dict()},
+        lambda: found.blocks() if found.n_items else [],
+        as_json=as_json,
+    )
     return Exit.DONE
 
 
@@ -161,9 +176,15 @@ def audit(  # noqa: PLR0913 - one parameter per option
     if (parts.item is None) != (parts.threshold is None):
         raise ArgumentError("--item and --threshold must be used together")
     result = open_run(run)
-    found = Audit(result, labels.labelled(result, truth), families, seed, abstain)
+    found = cli.audit.Audit(result, labels.labelled(result, truth), families, seed, abstain)
     if parts.item is not None and parts.threshold is not None:
-        return _print_decision(run, found, parts.item, parts.threshold, as_json=as_json)
+        made = found.decision(parts.item, parts.threshold, stored_policy(run))
+        print_result(
+            lambda: {"run": str(run), "item": parts.item, "decision": made},
+            lambda: [_decision_block(f"Decision on {parts.item}", made)],
+            as_json=as_json,
+        )
+        return Exit.DONE
     return _print_audit(run, found, parts.only, full=full, as_json=as_json)
 
 
@@ -178,14 +199,18 @@ def _print_audit(
     notice(f"Computing the audit of {audit.n_items} items …")
     parts = {name: audit.part(name) for name in AuditPart if only is None or name in only}
     verdicts = audit.verdicts() if AuditPart.REPORT in parts else {}
-    if as_json:
-        counts = {"verdicts": {who: one.to_dict() for who, one in verdicts.items()}} if verdicts else {}
-        contents = {str(name): one.content for name, one in parts.items()}
-        reasons = {str(name): one.reason for name, one in parts.items() if one.reason}
-        print_json({"run": str(run), **counts, **contents, "not_computed": reasons})
-    else:
-        print_blocks((_all_blocks if full or only is not None else _summary_blocks)(parts, verdicts))
+    shown = _all_blocks if full or only is not None else _summary_blocks
+    print_result(lambda: _json(run, parts, verdicts), lambda: shown(parts, verdicts), as_json=as_json)
     return Exit.DONE
+
+
+def _json(
+    run: Path, parts: Mapping[AuditPart, PartResult], verdicts: Mapping[str, VerdictCounts]
+) -> dict[str, Any]:
+    counts = {"verdicts": {who: one.to_dict() for who, one in verdicts.items()}} if verdicts else {}
+    contents = {str(name): one.content for name, one in parts.items()}
+    reasons = {str(name): one.reason for name, one in parts.items() if one.reason}
+    return {"run": str(run), **counts, **contents, "not_computed": reasons}
 
 
 def _verdicts_block(verdicts: Mapping[str, VerdictCounts]) -> TableBlock:
@@ -243,14 +268,7 @@ def _main_figures(table: TableBlock) -> TableBlock:
     return TableBlock(title=table.title, columns=tuple(names[at] for at in kept), rows=rows)
 
 
-def _print_decision(run: Path, audit: Audit, item: str, threshold: float, *, as_json: bool) -> Exit:
-    # Late, since only this option reads the stored policy.
-    from autorubric.runs.reopen import stored_policy
-
-    made = audit.decision(item, threshold, stored_policy(run))
-    if as_json:
-        print_json({"run": str(run), "item": item, "decision": made})
-        return Exit.DONE
+def _decision_block(title: str, made: Mapping[str, Any]) -> ScalarBlock:
     figures = (
         ("verdict", made["verdict"]),
         ("threshold", made["threshold"]),
@@ -262,5 +280,4 @@ def _print_decision(run: Path, audit: Audit, item: str, threshold: float, *, as_
         ("criteria without an answer", made["n_open"]),
         ("sources of variance", ", ".join(made["sources"]) or f"none ({made['score']['reason']})"),
     )
-    print_blocks([ScalarBlock(title=f"Decision on {item}", figures=figures)])
-    return Exit.DONE
+    return ScalarBlock(title=title, figures=figures)

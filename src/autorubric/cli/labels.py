@@ -2,34 +2,104 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
-
-import typer
+from typing import Annotated, Any, cast
 
 import autorubric
-from autorubric.cli.command import Exit, Without, guarded, notice
-from autorubric.cli.options import Columns, JsonFlag, OwnRubric, Raters, argument, notice_labels, option
+from autorubric.cli.command import Exit, Without, command_group, guarded, notice
+from autorubric.cli.options import Columns, JsonFlag, OwnRubric, argument, option
 from autorubric.cli.output import print_blocks, print_json
+from autorubric.datasets.item import TruthRule
+from autorubric.datasets.ratings import read_long_table
 from autorubric.errors import ArgumentError
+from autorubric.runs.review import Mark, SplitKind
 
-if TYPE_CHECKING:
-    from autorubric.metrics.summaries.human_agreement import HumanAgreement
-    from autorubric.runs.review import Mark
+Raters = Annotated[
+    list[str] | None,
+    option(
+        "--rater",
+        "NAME",
+        "Rater whose labels to read, or the rater's column in the table. Repeatable.  [default: all]",
+    ),
+]
+LabelledFile = Annotated[
+    Path | None,
+    option(
+        "--dataset",
+        "D",
+        "Dataset with other labels for the graded items.  [default: the labels stored with the run]",
+    ),
+]
+Truth = Annotated[
+    TruthRule | None,
+    option(
+        "--truth",
+        "RULE",
+        "How to combine several annotators' labels: mode, majority (more than half), median or mean. "
+        " [default: median for ordinal scales, mean for numbers, otherwise mode]",
+    ),
+]
 
 
-Source = Annotated[Path, argument("SOURCE", "Run folder or dataset file.")]
+@dataclass(frozen=True, kw_only=True)
+class Labels:
+    """The human labels that a run's verdicts are compared with."""
+
+    dataset: LabelledFile = None
+    labels: Annotated[
+        Path | None,
+        option(
+            "--labels",
+            "FILE",
+            "File with human labels that replace those stored with the run: a table (CSV, TSV) with one row "
+            "per label (item_id, criterion, rater, value) or one column per annotator (item_id, criterion "
+            "and names), or the labels.jsonl of `autorubric view`.",
+        ),
+    ] = None
+    rater: Raters = None
+
+    def labelled(
+        self, result: autorubric.EvalResult, truth: TruthRule | None
+    ) -> autorubric.RubricDataset | None:
+        """Return the dataset with the labels to compare with, or None for the labels stored with the run."""
+        if self.rater and self.labels is None:
+            raise ArgumentError("--rater requires --labels FILE, the file that contains the raters")
+        labelled = autorubric.RubricDataset.from_file(self.dataset) if self.dataset is not None else None
+        if self.labels is not None:
+            stored = result.dataset if labelled is None else labelled
+            bare = [item.model_copy(update={"ground_truth": None, "ratings": {}}) for item in stored]
+            labelled = stored.with_items(bare).with_ratings(self.labels, raters=self.rater or None)
+            notice_labels(self.labels, labelled, self.rater)
+        if truth is None:
+            return labelled
+        return (result.dataset if labelled is None else labelled).with_truth(truth)
+
+
+def notice_labels(
+    path: Path, labelled: autorubric.RubricDataset, raters: Sequence[str] | None = None
+) -> None:
+    """Print the annotators' names, and warn about labels for items that are not in the dataset."""
+    rows = [row for row in read_long_table(path, notice) if not raters or row.rater in raters]
+    known = set(labelled.item_ids())
+    people = dict.fromkeys(row.rater for row in rows if row.rater_type in ("", "human"))
+    notice(f"labels in {path} by: {', '.join(people)}")
+    others = sum(row.item_id not in known for row in rows)
+    if others:
+        notice(f"warning: {others} of {len(rows)} labels belong to items that are not in the dataset")
+
+
+RunOrDataset = Annotated[Path, argument("SOURCE", "Run folder or dataset file.")]
 Split = Annotated[
-    Literal["any", "people", "judges"],
-    option("--split", None, "Who must disagree on exported items.", show_default=True),
+    SplitKind, option("--split", None, "Who must disagree on exported items.", show_default=True)
 ]
 
 
 class Where(StrEnum):
-    """Which items of a run to select, by status."""
+    """Which items of a run to select, by `Mark`; Typer repeats no options with literals."""
 
     WRONG = "wrong"
     SPLIT = "split"
@@ -73,13 +143,17 @@ def marks_in(where: Sequence[Where] | None) -> list[Mark]:
     return cast("list[Mark]", [one.value for one in where or ()])
 
 
-labels_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+labels_app = command_group(
+    "Export disputed items for labelling, and merge human labels into a dataset.",
+    "autorubric labels export experiments/essays-1 -o disputed.jsonl",
+    "autorubric labels merge essays.json disputed.jsonl -o labelled.json",
+)
 
 
 @labels_app.command("export")
 @guarded
 def export(
-    source: Source,
+    source: RunOrDataset,
     out: ItemsOut,
     split: Split = "any",
     tolerance: Tolerance = 0.0,
@@ -113,10 +187,7 @@ def export(
         raise ArgumentError("--where cannot be combined with --split or --tolerance")
     found = autorubric.disputed_items(graded, split=split, tolerance=tolerance, where=marks)
     found.to_file(out)
-    counts: dict[str, int] = {}
-    for item in found:
-        for name in item.metadata["disputed"]:
-            counts[name] = counts.get(name, 0) + 1
+    counts = Counter(name for item in found for name in item.metadata["disputed"])
     if as_json:
         print_json({"out": str(out), "items": len(found), "criteria": counts})
     else:
@@ -173,8 +244,7 @@ def merge(  # noqa: PLR0913 - one parameter per option
             of_pages, n_labels=merged.n_labels + of_pages.n_labels, raters=(*merged.raters, *of_pages.raters)
         )
     merged.dataset.to_file(out)
-    for text in merged.notices:
-        notice(text)
+    notice(*merged.notices)
     agreement = _agreement(merged.dataset)
     if as_json:
         content: dict[str, Any] = {"out": str(out), "labels": merged.n_labels, "raters": list(merged.raters)}
@@ -206,7 +276,7 @@ def _ratings(dataset: autorubric.RubricDataset) -> tuple[int, set[str]]:
     return sum(len(labels) for one in rated for labels in one.values()), {who for one in rated for who in one}
 
 
-def _agreement(dataset: autorubric.RubricDataset) -> HumanAgreement | None:
+def _agreement(dataset: autorubric.RubricDataset) -> autorubric.metrics.HumanAgreement | None:
     """Return the agreement among annotators, or None if there are fewer than two."""
     raters = {rater for i in range(len(dataset)) for rater in dataset.item_ratings(i)}
     return autorubric.metrics.human_agreement(dataset) if len(raters) > 1 else None
@@ -217,7 +287,7 @@ ItemsFile = Annotated[
 ]
 PageFile = Annotated[Path, option("-o --out", "PAGE", "HTML file to write.")]
 Title = Annotated[str | None, option("--title", "TEXT", "Page heading.  [default: the dataset's name]")]
-Seed = Annotated[
+OrderSeed = Annotated[
     int, option("--seed", "N", "Seed for the item order; combined with the rater's name.", show_default=True)
 ]
 
@@ -230,7 +300,7 @@ def annotate(
     *,
     columns: Columns,
     title: Title = None,
-    seed: Seed = 0,
+    seed: OrderSeed = 0,
     where: WhereOption = None,
 ) -> Exit:
     """Write an HTML page for labelling items offline.
@@ -249,11 +319,8 @@ def annotate(
 
     Exit codes: 0 success, 2 invalid command line or file.
     """
-    # Late, since the page's template takes as long to load as everything else that `--help` needs.
-    from autorubric.reports.labelling import write_annotation_page
-
     items = _items(source, rubric, marks_in(where), columns)
-    write_annotation_page(items, out, seed=seed, title=title)
+    autorubric.reports.write_annotation_page(items, out, seed=seed, title=title)
     notice(f"Wrote {out} with {len(items)} items. Open it in a browser; it works offline.")
     return Exit.DONE
 

@@ -2,36 +2,20 @@
 
 from __future__ import annotations
 
-import math
-import re
 import warnings
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
+from typing import Annotated
 
 import autorubric
-from autorubric.cli.command import Exit, guarded, notice, too_many_missing
-from autorubric.cli.options import (
-    JsonFlag,
-    LabelledFile,
-    Labels,
-    MaxLost,
-    RunFolder,
-    Seed,
-    Truth,
-    argument,
-    flag,
-    option,
-)
-from autorubric.cli.output import print_blocks, print_json
+from autorubric.cli.command import Exit, guarded, notice
+from autorubric.cli.gates import MaxLost, check_gates, needs_bootstrap, read_gates, too_many_missing
+from autorubric.cli.labels import LabelledFile, Labels, Truth
+from autorubric.cli.options import JsonFlag, RunFolder, Seed, argument, flag, option
+from autorubric.cli.output import print_result
 from autorubric.cli.runs import labelled_verdicts, open_run
 from autorubric.errors import ArgumentError
 
-if TYPE_CHECKING:
-    from autorubric.metrics.summaries.compute import MetricsResult
-
-
-FailUnder = Annotated[
+MetricGates = Annotated[
     list[str] | None,
     option(
         "--fail-under",
@@ -53,7 +37,7 @@ def metrics(  # noqa: PLR0913 - one parameter per option
     bootstrap: Annotated[bool, flag("--bootstrap", "Show bootstrap intervals over items.")] = False,
     per_judge: Annotated[bool, flag("--per-judge", "Show each judge's metrics next to the panel's.")] = False,
     truth: Truth = None,
-    fail_under: FailUnder = None,
+    fail_under: MetricGates = None,
     max_lost: MaxLost = None,
     as_json: JsonFlag = False,
 ) -> Exit:
@@ -79,11 +63,15 @@ def metrics(  # noqa: PLR0913 - one parameter per option
     )
     if not found.na_stats.n_cells:
         raise ArgumentError(f"{run} has no labels; pass --labels FILE, or a labelled dataset with --dataset")
-    if as_json:
-        verdicts = labelled_verdicts(result, labelled).to_dict()
-        print_json({"run": str(run), "verdicts": verdicts, "metrics": found.to_dict()})
-    else:
-        print_blocks(found.blocks())
+    print_result(
+        lambda: {
+            "run": str(run),
+            "verdicts": labelled_verdicts(result, labelled).to_dict(),
+            "metrics": found.to_dict(),
+        },
+        found.blocks,
+        as_json=as_json,
+    )
     if not gates and max_lost is None:
         return Exit.DONE
     criteria = dict.fromkeys(gate.criterion for gate in gates) or (None,)
@@ -92,154 +80,6 @@ def metrics(  # noqa: PLR0913 - one parameter per option
     ]
     code = check_gates(gates, found)
     return Exit.UNJUDGED if any(missing) else code
-
-
-_MEANS: Final = {
-    "accuracy": "criterion_accuracy",
-    "balanced_accuracy": "criterion_balanced_accuracy",
-    "precision": "criterion_precision",
-    "recall": "criterion_recall",
-    "sensitivity": "criterion_sensitivity",
-    "specificity": "criterion_specificity",
-    "f1": "criterion_f1",
-    "kappa": "mean_kappa",
-}
-_OF_SCORES: Final = {name: f"score_{name}" for name in ("spearman", "kendall", "pearson")}
-_ALIASES: Final = {"tpr": "sensitivity", "tnr": "specificity"}
-_LOW: Final = ".low"
-_WITH_ENDS: Final = ("sensitivity", "specificity", *_OF_SCORES)
-_BOOTSTRAPPED: Final = ("accuracy", "kappa")
-"""Metrics whose mean over criteria has a bootstrap interval."""
-_NAMES: Final = "|".join(map(re.escape, [*_ALIASES, *_MEANS, *_OF_SCORES]))
-# Names of criteria may hold commas: one that separates gates is followed by the name of a figure.
-_BETWEEN: Final = re.compile(rf",(?=\s*(?:{_NAMES})(?:{re.escape(_LOW)})?[@=])")
-
-
-class MetricGate(NamedTuple):
-    """A minimum for a metric, over all criteria or for one criterion.
-
-    Attributes:
-        text: Left side of the gate as entered, such as `tnr.low@apology`.
-        figure: Name of the metric, with aliases resolved.
-        criterion: Name of the criterion; None for all.
-        low: Whether the gate applies to the lower bound of the interval instead of the metric.
-        least: Smallest value that passes.
-    """
-
-    text: str
-    figure: str
-    criterion: str | None
-    low: bool
-    least: float
-
-
-def read_gates(values: Sequence[str]) -> list[MetricGate]:
-    """Parse `--fail-under` values into gates."""
-    return [_gate(part.strip()) for value in values for part in _BETWEEN.split(value)]
-
-
-def _gate(value: str) -> MetricGate:
-    text, equals, bound = value.rpartition("=")
-    figure, at, criterion = text.partition("@")
-    low = figure.endswith(_LOW)
-    name = figure.removesuffix(_LOW)
-    try:
-        least = float(bound)
-    except ValueError:
-        least = math.nan
-    if not equals or not math.isfinite(least) or (at and not criterion):
-        raise ArgumentError(
-            f"--fail-under must be METRIC=X, such as tpr=.9, kappa@tone=0.4 or tnr.low=.8; got {value!r}"
-        )
-    known = _ALIASES.get(name, name)
-    if known not in _MEANS and (at or known not in _OF_SCORES):
-        allowed = ", ".join([*_ALIASES, *_MEANS] if at else [*_ALIASES, *_MEANS, *_OF_SCORES])
-        raise ArgumentError(f"--fail-under {value!r}: unknown metric {name!r}; available: {allowed}")
-    # Recall is sensitivity, which has an interval.
-    known = "sensitivity" if low and known == "recall" else known
-    ends = _WITH_ENDS if at else (*_WITH_ENDS, *_BOOTSTRAPPED)
-    if low and known not in ends:
-        where = f"{name} of one criterion" if known in _BOOTSTRAPPED else name
-        raise ArgumentError(
-            f"--fail-under {value!r}: .low is not available for {where}, but for: tpr, tnr, recall, "
-            f"{', '.join(ends)}"
-        )
-    if least > 1:
-        raise ArgumentError(f"--fail-under {value!r}: metrics are at most 1, so {least:g} always fails")
-    return MetricGate(text, known, criterion or None, low, least)
-
-
-def needs_bootstrap(gates: Sequence[MetricGate]) -> bool:
-    """Return whether a gate applies to a bootstrap interval."""
-    return any(gate.low and gate.figure in _BOOTSTRAPPED for gate in gates)
-
-
-def check_gates(gates: Sequence[MetricGate], found: MetricsResult) -> Exit:
-    """Print each failed gate and return the exit code; a gate fails if its metric is undefined."""
-    worst = Exit.DONE
-    for gate in gates:
-        value, reason = _value(gate, found)
-        if value is None:
-            notice(f"{gate.text} is undefined ({reason}), so it cannot reach {gate.least:g}")
-            worst = Exit.UNJUDGED
-        elif value < gate.least:
-            notice(f"{gate.text} is {value:.3f}, below {gate.least:g}")
-            worst = worst or Exit.BELOW
-        if value is not None and gate.criterion is None and gate.figure in _MEANS:
-            done, of = found.defined[_MEANS[gate.figure]]
-            if done < of:
-                notice(f"{gate.text} is the mean over {done} of {of} criteria; it is undefined on the others")
-    return worst
-
-
-def _value(gate: MetricGate, found: MetricsResult) -> tuple[float | None, str]:
-    """Return the gate's metric, or None and the reason."""
-    if gate.criterion is not None:
-        return _on_criterion(gate, gate.criterion, found)
-    if gate.figure in _OF_SCORES:
-        scored = getattr(found, _OF_SCORES[gate.figure])
-        ends = scored.ci.lower if scored.ci else None
-        return (ends if gate.low else scored.coefficient), scored.reason or "too few items for an interval"
-    name = _MEANS[gate.figure]
-    if gate.low and getattr(found, name) is not None:
-        if gate.figure in _BOOTSTRAPPED:
-            ends = getattr(found.bootstrap, f"{gate.figure}_ci")
-        else:
-            ends = getattr(found, f"{name}_ci")
-        return (ends.lower if ends else None), "too few items for an interval"
-    return getattr(found, name), _why_no_mean(gate.figure, found)
-
-
-def _why_no_mean(figure: str, found: MetricsResult) -> str:
-    of = found.defined[_MEANS[figure]][1]
-    if figure in ("precision", "recall", "sensitivity", "specificity", "f1") and not of:
-        return "no criterion is binary"
-    label = {"sensitivity": "MET", "recall": "MET", "specificity": "UNMET"}.get(figure)
-    return f"no criterion has an answered item labelled {label}" if label else "no criterion has this metric"
-
-
-def _on_criterion(gate: MetricGate, name: str, found: MetricsResult) -> tuple[float | None, str]:
-    own = next((one for one in found.per_criterion if one.name == name), None)
-    if own is None:
-        names = ", ".join(one.name for one in found.per_criterion)
-        raise ArgumentError(f"criterion {name!r} has no metrics. Criteria: {names}")
-    # On ordered scales a near miss counts in part, and on all scales of options hits are exact ones.
-    fields = {"kappa": ("weighted_kappa", "kappa"), "accuracy": ("exact_accuracy", "accuracy")}
-    names_of = fields.get(gate.figure, (gate.figure,))
-    if not any(hasattr(own, field) for field in names_of):
-        return None, f"not computed for {own.criterion_type} criteria"
-    if gate.low:
-        ends = getattr(own, f"{gate.figure}_ci")
-        value = ends.lower if ends else None
-    else:
-        values = [getattr(own, field, None) for field in names_of]
-        value = next((one for one in values if one is not None), None)
-    reasons = [own.reasons[field] for field in names_of if field in own.reasons]
-    words = {
-        "no_positive_in_truth": "no answered item is labelled MET",
-        "no_negative_in_truth": "no answered item is labelled UNMET",
-    }
-    return value, next((words.get(reason, reason) for reason in reasons), "no interval")
 
 
 Baseline = Annotated[Path, argument("RUN1", "Folder of the earlier (baseline) run.")]
@@ -285,15 +125,15 @@ def compare(
         warnings.simplefilter("ignore", RuntimeWarning)
         before, after = (autorubric.EvalResult.from_experiment(one) for one in (baseline, run))
     for one in (before, after):
-        for text in one.notices:
-            notice(f"{one.experiment_name}: {text}")
+        notice(*(f"{one.experiment_name}: {text}" for text in one.notices))
     labelled = autorubric.RubricDataset.from_file(dataset) if dataset is not None else None
     found = autorubric.metrics.run_difference(before, after, labelled, rng=seed)
-    if as_json:
-        runs = {"baseline": str(baseline), "run": str(run)}
-        print_json({**runs, "regressed": found.regressed, "difference": found.to_dict()})
-    else:
-        print_blocks(found.blocks())
+    runs = {"baseline": str(baseline), "run": str(run)}
+    print_result(
+        lambda: {**runs, "regressed": found.regressed, "difference": found.to_dict()},
+        found.blocks,
+        as_json=as_json,
+    )
     if not fail_on_regression and max_lost is None:
         return Exit.DONE
     sides = (("the baseline", before), ("the run", after))

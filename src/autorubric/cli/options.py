@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, cast
+from typing import Annotated, Any, Final, cast, get_args
 
 import typer
+from pydantic import BaseModel
 
 import autorubric
-from autorubric.cli.command import Exit, exit_code, notice
-from autorubric.criteria.values import MAX_LOST, VerdictCounts
+from autorubric.cli.command import notice
+from autorubric.criteria.values import Level
 from autorubric.errors import ArgumentError
-
-if TYPE_CHECKING:
-    from autorubric.datasets.dataset import RubricDataset
-    from autorubric.datasets.fields import FieldMap
-    from autorubric.grading.grader import CriterionGrader
-    from autorubric.judges.panel import JudgeLike
+from autorubric.llm.config import LLMConfig
+from autorubric.runs.config import EvalConfig
+from autorubric.scoring.aggregation import AGGREGATORS
+from autorubric.scoring.policies import AggregationPolicy, OnFailure
 
 
 def option(names: str, metavar: str | None, help: str, **settings: Any) -> Any:
@@ -39,16 +37,44 @@ def argument(metavar: str, help: str) -> Any:
     return typer.Argument(metavar=metavar, help=help, show_default=False)
 
 
-def _check_amount(value: float | None) -> float | None:
-    if value is not None and not 0 < value < float("inf"):
-        raise typer.BadParameter(f"{value} is not an amount; it must be a positive number of US dollars")
-    return value
+def range_of(model: type[BaseModel], field: str) -> dict[str, float]:
+    """Return the range of a field as settings of an option."""
+    rules = model.model_fields[field].metadata
+    bounds = {"min": "ge", "max": "le"}
+    return {key: getattr(rule, name) for key, name in bounds.items() for rule in rules if hasattr(rule, name)}
 
 
-def _check_score(value: float | None) -> float | None:
-    if value is not None and not math.isfinite(value):
-        raise typer.BadParameter(f"{value} is not a score; it must be a finite number")
-    return value
+def names_of(values: Iterable[str]) -> str:
+    """Return names as a list in words: `a, b or c`."""
+    *others, last = values
+    return f"{', '.join(others)} or {last}" if others else last
+
+
+def values_of(model: type[BaseModel], field: str) -> tuple[str, ...]:
+    """Return the values that a field can have."""
+    return get_args(model.model_fields[field].annotation)
+
+
+def demand(accepts: Callable[[float], bool], rule: str) -> Callable[[float | None], float | None]:
+    """Return a callback that rejects other numbers; the message is the number, "is not" and the rule."""
+
+    def check(value: float | None) -> float | None:
+        if value is not None and not accepts(value):
+            raise typer.BadParameter(f"{value} is not {rule}")
+        return value
+
+    return check
+
+
+def read_pairs(option: str, form: str, example: str, texts: Sequence[str] | None) -> list[tuple[str, str]]:
+    """Return both sides of each value of an option of the form `NAME=VALUE`, split at the last `=`."""
+    pairs = []
+    for text in texts or ():
+        name, equals, value = text.rpartition("=")
+        if not (name and equals and value):
+            raise ArgumentError(f"{option} must be {form}, such as {example}; got {text!r}")
+        pairs.append((name, value))
+    return pairs
 
 
 # Runs and their output.
@@ -56,13 +82,20 @@ def _check_score(value: float | None) -> float | None:
 RunFolder = Annotated[Path, argument("RUN", "Folder of the run.")]
 JsonFlag = Annotated[bool, flag("--json", "Print one JSON object on stdout instead of tables.")]
 Seed = Annotated[int, option("--seed", "N", "Seed for resampling.  [default: 0]", min=0)]
-RunsDir = Annotated[Path, option("--runs-dir", "DIR", "Folder for the runs.  [default: experiments]")]
+RUN_DEFAULTS: Final = EvalConfig()
+RunsDir = Annotated[
+    Path, option("--runs-dir", "DIR", f"Folder for the runs.  [default: {RUN_DEFAULTS.experiments_dir}]")
+]
 NoPreflight = Annotated[bool, flag("--no-preflight", "Skip the test request to each model before the run.")]
-
-
 NoProgress = Annotated[bool, flag("--no-progress", "Do not show progress on stderr.")]
 MaxCalls = Annotated[
-    int | None, option("--max-calls", "N", "Stop after N requests to models; the run can be resumed.", min=1)
+    int | None,
+    option(
+        "--max-calls",
+        "N",
+        "Stop after N requests to models; the run can be resumed.",
+        **range_of(EvalConfig, "max_calls"),
+    ),
 ]
 MaxCost = Annotated[
     float | None,
@@ -70,51 +103,11 @@ MaxCost = Annotated[
         "--max-cost",
         "USD",
         "Stop before the run costs more than this; the price of every model must be known.",
-        callback=_check_amount,
+        callback=demand(
+            lambda cost: 0 < cost < math.inf, "an amount; it must be a positive number of US dollars"
+        ),
     ),
 ]
-
-# Gates.
-
-
-def max_lost_option(help: str) -> Any:
-    """Return the `--max-lost` option, which takes a fraction in [0, 1]."""
-    return option("--max-lost", "SHARE", help, min=0, max=1)
-
-
-MaxLost = Annotated[
-    float | None,
-    max_lost_option(
-        "Exit with code 3 if more than this fraction of verdicts was lost or assumed.  "
-        f"[default: {MAX_LOST} with a --fail option]"
-    ),
-]
-
-
-def fail_under_option(help: str, **settings: Any) -> Any:
-    """Return a `--fail-under` option that takes a score."""
-    return option("--fail-under", "X", help, callback=_check_score, **settings)
-
-
-FailUnder = Annotated[
-    float | None,
-    fail_under_option(
-        "Exit with code 1 if the score, or the mean score of the items, is below X (0 to 1).", min=0, max=1
-    ),
-]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Gate:
-    """The gates on scores and on lost verdicts."""
-
-    fail_under: FailUnder = None
-    max_lost: MaxLost = None
-
-    def exit_code(self, score: float | None, verdicts: VerdictCounts, *, unjudged: int = 0) -> Exit:
-        """Return the exit code for a score, and print a notice if a gate fails."""
-        return exit_code(score, self.fail_under, unjudged=unjudged, verdicts=verdicts, max_lost=self.max_lost)
-
 
 # Datasets and their columns.
 
@@ -124,14 +117,6 @@ RubricFile = Annotated[
 ]
 OwnRubric = Annotated[
     Path | None, option("--rubric", "R", "Rubric file.  [default: the dataset's own rubric]")
-]
-Raters = Annotated[
-    list[str] | None,
-    option(
-        "--rater",
-        "NAME",
-        "Rater whose labels to read, or the rater's column in the table. Repeatable.  [default: all]",
-    ),
 ]
 
 
@@ -154,7 +139,7 @@ class Columns:
         option("--meta", "COL", "Column to keep as metadata. Repeatable.  [default: every other column]"),
     ] = None
 
-    def field_map(self) -> FieldMap:
+    def field_map(self) -> autorubric.datasets.FieldMap:
         """Return the column mapping that the options specify."""
         columns = {
             "submission": self.submission,
@@ -162,14 +147,12 @@ class Columns:
             "reference": self.reference,
             "id": self.id_column,
         }
-        found = cast("FieldMap", {field: column for field, column in columns.items() if column is not None})
-        labels = {}
-        for text in self.truth or ():
-            criterion, equals, column = text.rpartition("=")
-            if not (criterion and equals and column):
-                raise ArgumentError(
-                    f"--truth must be CRITERION=COL, such as polite=human_polite; got {text!r}"
-                )
+        found = cast(
+            "autorubric.datasets.FieldMap",
+            {field: column for field, column in columns.items() if column is not None},
+        )
+        labels: dict[str, str] = {}
+        for criterion, column in read_pairs("--truth", "CRITERION=COL", "polite=human_polite", self.truth):
             if criterion in labels:
                 raise ArgumentError(
                     f"--truth names {criterion} twice. To use several annotators' labels, pass --labels FILE "
@@ -182,86 +165,18 @@ class Columns:
             found["metadata"] = list(self.meta)
         return found
 
-    def open(self, path: Path, rubric: Path | None) -> RubricDataset:
+    def open(self, path: Path, rubric: Path | None) -> autorubric.RubricDataset:
         """Open a dataset file, and print which columns were used if it is a table."""
         dataset = autorubric.RubricDataset.from_file(path, rubric=rubric, **self.field_map())
         notice_columns(dataset)
         return dataset
 
 
-def notice_columns(dataset: RubricDataset) -> None:
+def notice_columns(dataset: autorubric.RubricDataset) -> None:
     """Print which columns were used, if the dataset was read from a table."""
     columns = dataset.columns_line()
     if columns is not None:
         notice(f"columns: {columns}")
-
-
-# Human labels.
-
-TruthRuleName: TypeAlias = Literal["mode", "majority", "median", "mean"]
-LabelledFile = Annotated[
-    Path | None,
-    option(
-        "--dataset",
-        "D",
-        "Dataset with other labels for the graded items.  [default: the labels stored with the run]",
-    ),
-]
-Truth = Annotated[
-    TruthRuleName | None,
-    option(
-        "--truth",
-        "RULE",
-        "How to combine several annotators' labels: mode, majority (more than half), median or mean. "
-        " [default: median for ordinal scales, mean for numbers, otherwise mode]",
-    ),
-]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Labels:
-    """The human labels that a run's verdicts are compared with."""
-
-    dataset: LabelledFile = None
-    labels: Annotated[
-        Path | None,
-        option(
-            "--labels",
-            "FILE",
-            "File with human labels that replace those stored with the run: a table (CSV, TSV) with one row "
-            "per label (item_id, criterion, rater, value) or one column per annotator (item_id, criterion "
-            "and names), or the labels.jsonl of `autorubric view`.",
-        ),
-    ] = None
-    rater: Raters = None
-
-    def labelled(self, result: autorubric.EvalResult, truth: TruthRuleName | None) -> RubricDataset | None:
-        """Return the dataset with the labels to compare with, or None for the labels stored with the run."""
-        if self.rater and self.labels is None:
-            raise ArgumentError("--rater requires --labels FILE, the file that contains the raters")
-        labelled = autorubric.RubricDataset.from_file(self.dataset) if self.dataset is not None else None
-        if self.labels is not None:
-            stored = result.dataset if labelled is None else labelled
-            bare = [item.model_copy(update={"ground_truth": None, "ratings": {}}) for item in stored]
-            labelled = stored.with_items(bare).with_ratings(self.labels, raters=self.rater or None)
-            notice_labels(self.labels, labelled, self.rater)
-        if truth is None:
-            return labelled
-        return (result.dataset if labelled is None else labelled).with_truth(truth)
-
-
-def notice_labels(path: Path, labelled: RubricDataset, raters: Sequence[str] | None = None) -> None:
-    """Print the annotators' names, and warn about labels for items that are not in the dataset."""
-    # Late, since few commands read labels.
-    from autorubric.datasets.ratings import read_long_table
-
-    rows = [row for row in read_long_table(path, notice) if not raters or row.rater in raters]
-    known = set(labelled.item_ids())
-    people = dict.fromkeys(row.rater for row in rows if row.rater_type in ("", "human"))
-    notice(f"labels in {path} by: {', '.join(people)}")
-    others = sum(row.item_id not in known for row in rows)
-    if others:
-        notice(f"warning: {others} of {len(rows)} labels belong to items that are not in the dataset")
 
 
 # Judges.
@@ -272,14 +187,6 @@ JUDGE = (
     "Write NAME=J to name the judge in votes and reports."
 )
 JudgeNames = Annotated[list[str], option("--judge", "J", JUDGE)]
-
-
-class OnFailure(StrEnum):
-    """Policy for unreadable replies."""
-
-    conservative = "conservative"
-    exclude = "exclude"
-    raise_ = "raise"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -316,9 +223,21 @@ class Models:
         """Return the settings of models, other than the cache folder."""
         return {"api_base": self.api_base, "api_key_env": self.api_key_env}
 
-    def judges(self, names: Sequence[str]) -> list[JudgeLike]:
+    def judges(self, names: Sequence[str]) -> list[autorubric.judges.JudgeLike]:
         """Return the judges that the `--judge` values describe, in order."""
-        return parse_judges(names, cache_dir=self.cache_dir, **self.settings())
+        return autorubric.judges.panel.named_judges(names, cache_dir=self.cache_dir, **self.settings())
+
+
+_AGGREGATIONS: Final[Mapping[Level, str]] = {
+    "binary": "aggregation",
+    "ordinal": "ordinal_aggregation",
+    "nominal": "nominal_aggregation",
+    "ranking": "ranking_aggregation",
+}
+"""Fields of `AggregationPolicy` by level."""
+METHODS: Final = {level: values_of(AggregationPolicy, field) for level, field in _AGGREGATIONS.items()}
+_POLICIES: Final = AggregationPolicy()
+_DEFAULT_METHODS: Final = ", ".join(getattr(_POLICIES, field) for field in _AGGREGATIONS.values())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -331,8 +250,7 @@ class Panel(Models):
             "--temperature",
             "T",
             "Sampling temperature of the models, from 0 to 2.  [default: set by the provider]",
-            min=0,
-            max=2,
+            **range_of(LLMConfig, "temperature"),
         ),
     ] = None
     samples: Annotated[
@@ -344,10 +262,10 @@ class Panel(Models):
         option(
             "--aggregation",
             "[LEVEL=]METHOD",
-            "How to combine votes. For binary criteria: majority, weighted, unanimous or any. For other "
-            "levels: ordinal=METHOD (mean, median, weighted_mean, mode, min, max), nominal=METHOD (mode, "
-            "weighted_mode, unanimous), ranking=METHOD (borda, bradley_terry). Repeat for several levels.  "
-            "[default: majority, mean, mode, borda]",
+            f"How to combine votes. For binary criteria: {names_of(METHODS['binary'])}. For other levels: "
+            f"ordinal=METHOD ({', '.join(METHODS['ordinal'])}), nominal=METHOD "
+            f"({', '.join(METHODS['nominal'])}), ranking=METHOD ({', '.join(METHODS['ranking'])}). Repeat "
+            f"for several levels.  [default: {_DEFAULT_METHODS}]",
         ),
     ] = None
     on_failure: Annotated[
@@ -356,7 +274,8 @@ class Panel(Models):
             "--on-failure",
             "HOW",
             "How to count an unreadable reply: conservative (as UNMET, or MET for a penalty), exclude "
-            "(ignore it), or raise (leave the item without a score).  [default: conservative]",
+            "(ignore it), or raise (leave the item without a score).  "
+            f"[default: {_POLICIES.on_failure}]",
         ),
     ] = None
 
@@ -364,40 +283,24 @@ class Panel(Models):
         """Return the settings of models, other than the cache folder."""
         return {**super().settings(), "temperature": self.temperature, "samples": self.samples}
 
-    def grader(self, names: Sequence[str]) -> CriterionGrader:
+    def policies(self) -> dict[str, Any]:
+        """Return the policies that are set, as arguments of a grader or fields of a run file."""
+        policies = aggregation_policies(self.aggregation)
+        return policies if self.on_failure is None else {**policies, "on_failure": self.on_failure}
+
+    def grader(self, names: Sequence[str]) -> autorubric.CriterionGrader:
         """Return the grader with these judges."""
-        return autorubric.CriterionGrader(**self._policies(names))
+        return autorubric.CriterionGrader(judges=self.judges(names), **self.policies())
 
-    def checked_grader(self, names: Sequence[str], *, preflight: bool) -> CriterionGrader:
+    def checked_grader(self, names: Sequence[str], *, preflight: bool) -> autorubric.CriterionGrader:
         """Return the grader with these judges; with `preflight`, models get a test request first."""
-        # Late, since it loads the judges.
-        from autorubric.runs.preflight import CheckedGrader
-
-        return CheckedGrader(preflight=preflight, **self._policies(names))
-
-    def _policies(self, names: Sequence[str]) -> dict[str, Any]:
-        policy = self.on_failure or OnFailure.conservative
-        return {
-            "judges": self.judges(names),
-            "on_failure": policy.value,
-            **parse_aggregation(self.aggregation),
-        }
+        judges = self.judges(names)
+        return autorubric.runs.preflight.CheckedGrader(preflight=preflight, judges=judges, **self.policies())
 
 
-def parse_judges(names: Sequence[str], **settings: Any) -> list[JudgeLike]:
-    """Return the judges that the `--judge` values describe, in order; see `named_judges`."""
-    from autorubric.judges.panel import named_judges
-
-    return named_judges(names, **settings)
-
-
-def parse_aggregation(values: Sequence[str] | None) -> dict[str, Any]:
-    """Convert `--aggregation` values to arguments of `CriterionGrader`."""
-    from autorubric.scoring.aggregation import AGGREGATORS
-
-    known: dict[str, Collection[str]] = {
-        level: AGGREGATORS[level] for level in ("binary", "ordinal", "nominal", "ranking")
-    }
+def aggregation_policies(values: Sequence[str] | None) -> dict[str, Any]:
+    """Return the methods in `--aggregation` values by field of `AggregationPolicy`."""
+    known: dict[str, Collection[str]] = {level: AGGREGATORS[level] for level in _AGGREGATIONS}
     found: dict[str, Any] = {}
     for text in values or ():
         level, _, method = text.rpartition("=")

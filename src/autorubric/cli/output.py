@@ -6,13 +6,15 @@ import json
 import math
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+import webbrowser
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, assert_never
 
 import typer
 
+import autorubric
 from autorubric.errors import Fault, FileError
 from autorubric.support.blocks import (
     Block,
@@ -26,19 +28,26 @@ from autorubric.support.blocks import (
     as_text,
     printable,
 )
+from autorubric.support.read import MAX_LINE_BYTES, read_bounded
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.table import Table
 
-    from autorubric.runs.result import EvalResult
-    from autorubric.scoring.reports import CriterionReport, EnsembleEvaluationReport
-    from autorubric.scoring.votes import JudgeVote
-
 
 def print_json(content: Mapping[str, Any] | Sequence[Any]) -> None:
     """Print ASCII-only JSON on stdout, with null in place of non-finite numbers."""
     typer.echo(json.dumps(_finite(content), ensure_ascii=True, allow_nan=False, indent=2))
+
+
+def print_result(
+    content: Callable[[], Mapping[str, Any]], blocks: Callable[[], Sequence[Block]], *, as_json: bool
+) -> None:
+    """Print a result as JSON or as tables, and compute only what is printed."""
+    if as_json:
+        print_json(content())
+    else:
+        print_blocks(blocks())
 
 
 def _finite(content: Any) -> Any:
@@ -51,14 +60,7 @@ def _finite(content: Any) -> Any:
     return content
 
 
-def tolerate_narrow_encodings() -> None:
-    """Make stdout and stderr escape characters that their encoding lacks, instead of failing."""
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")
-
-
-def report_json(report: EnsembleEvaluationReport) -> dict[str, Any]:
+def report_json(report: autorubric.scoring.EnsembleEvaluationReport) -> dict[str, Any]:
     """Return a report as the object that `--json` prints."""
     return {
         "score": report.score,
@@ -75,7 +77,7 @@ def report_json(report: EnsembleEvaluationReport) -> dict[str, Any]:
     }
 
 
-def _criterion_json(report: CriterionReport) -> dict[str, Any]:
+def _criterion_json(report: autorubric.scoring.CriterionReport) -> dict[str, Any]:
     return {
         "name": report.name,
         "weight": report.criterion.weight,
@@ -90,7 +92,7 @@ def _criterion_json(report: CriterionReport) -> dict[str, Any]:
     }
 
 
-def _vote_json(vote: JudgeVote) -> dict[str, Any]:
+def _vote_json(vote: autorubric.scoring.JudgeVote) -> dict[str, Any]:
     return {
         "judge": vote.judge_id,
         "sample": vote.sample,
@@ -103,7 +105,7 @@ def _vote_json(vote: JudgeVote) -> dict[str, Any]:
     }
 
 
-def run_blocks(result: EvalResult) -> list[Block]:
+def run_blocks(result: autorubric.EvalResult) -> list[Block]:
     """Return a run's figures as blocks; if the cost is unknown, the reason is shown in its place."""
     blocks = result.blocks()
     head = blocks[0]
@@ -113,7 +115,7 @@ def run_blocks(result: EvalResult) -> list[Block]:
     return blocks
 
 
-def _why_no_cost(result: EvalResult) -> str:
+def _why_no_cost(result: autorubric.EvalResult) -> str:
     judges = result.fingerprint.get("judges")
     settings = judges.values() if isinstance(judges, dict) else ()
     models = [str(one["model"]) for one in settings if isinstance(one, dict) and "model" in one]
@@ -131,8 +133,6 @@ def open_in_browser(url: str) -> None:
         sys.platform in ("darwin", "win32") or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
     )
     if sys.stdout.isatty() and graphical:
-        import webbrowser
-
         webbrowser.open(url)
 
 
@@ -270,8 +270,6 @@ def _table(
 
 def read_input(file: Path | None) -> str:
     """Read text from a file, or from standard input if `file` is None or `-`."""
-    from autorubric.support.read import MAX_LINE_BYTES, read_bounded
-
     if file is not None and str(file) != "-":
         source = str(file)
         with file.open("rb") as opened:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Annotated
 
 import autorubric
-from autorubric.cli.command import Exit, exceeds_max_lost, guarded, notice
+from autorubric.cli.command import Exit, guarded, notice
+from autorubric.cli.gates import exceeds_max_lost, max_lost_option
 from autorubric.cli.options import (
     Columns,
     DatasetFile,
@@ -14,10 +15,9 @@ from autorubric.cli.options import (
     NoPreflight,
     Panel,
     RubricFile,
-    max_lost_option,
     option,
 )
-from autorubric.cli.output import print_blocks, print_json
+from autorubric.cli.output import print_result
 from autorubric.cli.runs import run_and_close
 from autorubric.criteria.values import MAX_LOST
 
@@ -29,12 +29,12 @@ Attacks = Annotated[
         "Comma-separated attack families or ids; controls are always included.  [default: all]",
     ),
 ]
-Limit = Annotated[int | None, option("--limit", "N", "Attack only the first N items.", min=1)]
+AttackedItems = Annotated[int | None, option("--limit", "N", "Attack only the first N items.", min=1)]
 FailOver = Annotated[
     float | None,
     option("--fail-over", "X", "Exit with code 1 if the overall flip rate exceeds X.", min=0, max=1),
 ]
-MaxLost = Annotated[
+MaxLostAnswers = Annotated[
     float | None,
     max_lost_option(
         "Exit with code 3 if more than this fraction of verdicts could not be obtained.  "
@@ -51,11 +51,11 @@ def redteam(  # noqa: PLR0913 - one parameter per option
     *,
     columns: Columns,
     attacks: Attacks = None,
-    limit: Limit = None,
+    limit: AttackedItems = None,
     no_preflight: NoPreflight = False,
     panel: Panel,
     fail_over: FailOver = None,
-    max_lost: MaxLost = None,
+    max_lost: MaxLostAnswers = None,
     as_json: JsonFlag = False,
 ) -> Exit:
     """Attack your own judges with prompt injections, and measure how often verdicts flip.
@@ -83,12 +83,9 @@ def redteam(  # noqa: PLR0913 - one parameter per option
     items = columns.open(dataset, rubric)
     grader = panel.checked_grader(judge, preflight=not no_preflight)
     report = run_and_close(grader, tested.red_team(items, grader, attacks=chosen, limit=limit))
+    print_result(report.to_dict, report.blocks, as_json=as_json)
     if as_json:
-        print_json(report.to_dict())
-        for text in report.notices():
-            notice(text)
-    else:
-        print_blocks(report.blocks())
+        notice(*report.notices())
     rate = report.overall.rate.value
     share = report.n_failed / max(1, report.n_verdicts)
     if rate is None or exceeds_max_lost(share, max_lost, is_gate=fail_over is not None):

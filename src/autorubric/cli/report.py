@@ -5,17 +5,21 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
 import autorubric
+from autorubric import cli
+from autorubric.apps.tool.response import CritiqueResponse
 from autorubric.cli.command import Exit, guarded, notice
-from autorubric.cli.options import Columns, JsonFlag, RunFolder, flag, max_lost_option, option
+from autorubric.cli.gates import fail_under_option, max_lost_option
+from autorubric.cli.options import Columns, JsonFlag, RunFolder, flag, option
 from autorubric.cli.output import open_in_browser, print_json
 from autorubric.cli.runs import open_run
 from autorubric.criteria.values import MAX_LOST
 from autorubric.errors import ArgumentError
+from autorubric.runs.export import ExportFormat, ExportTable
 from autorubric.support.write import write_bytes_atomic
 
 Baseline = Annotated[
@@ -64,18 +68,10 @@ def report(
 
     Exit codes: 0 success, 2 invalid command line, file or run folder.
     """
-    # Imported late, since it loads numpy.
-    from autorubric.reports.page import DEFAULT_MAX_CHARS, write_report
-
     result = open_run(run)
     before = autorubric.EvalResult.from_experiment(baseline) if baseline is not None else None
-    write_report(
-        result,
-        out,
-        baseline=before,
-        critique=_read_critique(critique) if critique is not None else None,
-        max_chars=DEFAULT_MAX_CHARS if max_chars is None else max_chars,
-    )
+    shown = _read_critique(critique) if critique is not None else None
+    result.to_html(out, baseline=before, critique=shown, max_chars=max_chars)
     if as_json:
         other = None if baseline is None else str(baseline)
         print_json({"run": str(run), "baseline": other, "report": str(out), "bytes": out.stat().st_size})
@@ -84,11 +80,9 @@ def report(
     return Exit.DONE
 
 
-def _read_critique(path: Path) -> autorubric.apps.tool.CritiqueResponse:
+def _read_critique(path: Path) -> CritiqueResponse:
     try:
-        return autorubric.apps.tool.CritiqueResponse.model_validate(
-            json.loads(path.read_text(encoding="utf-8"))
-        )
+        return CritiqueResponse.model_validate(json.loads(path.read_text(encoding="utf-8")))
     except ValueError as error:
         raise ArgumentError(
             f"{path} is not a critique ({error}); pass the output of `autorubric critique-text --json`"
@@ -136,12 +130,9 @@ def view(
 
     Exit codes: 0 stopped with Ctrl-C, 2 invalid command line, file or run folder.
     """
-    # Imported late, since it loads numpy.
-    from autorubric.cli.view_server import RunPage, ViewServer
-
-    viewed = RunPage(run, dataset, columns.field_map(), rater)
+    viewed = cli.view_server.RunPage(run, dataset, columns.field_map(), rater)
     try:
-        server = ViewServer(viewed, port)
+        server = cli.view_server.ViewServer(viewed, port)
     except OSError as error:
         raise ArgumentError(f"--port {port}: {error.strerror}; omit --port to use any free port") from None
     typer.echo(server.url)
@@ -159,13 +150,10 @@ def view(
     return Exit.DONE
 
 
-Format = Annotated[
-    Literal["csv", "parquet", "jsonl", "markdown", "junit"],
-    option("--format", None, "Format of the exported file."),
-]
+Format = Annotated[ExportFormat, option("--format", None, "Format of the exported file.")]
 ExportFile = Annotated[Path | None, option("-o --out", "FILE", "File to write.  [default: standard output]")]
 Table = Annotated[
-    Literal["scores", "votes"],
+    ExportTable,
     option(
         "--table",
         None,
@@ -174,8 +162,7 @@ Table = Annotated[
     ),
 ]
 CaseFailUnder = Annotated[
-    float | None,
-    option("--fail-under", "X", "With junit: report an item whose score is below X as a failure."),
+    float | None, fail_under_option("With junit: report an item whose score is below X as a failure.")
 ]
 
 CaseMaxLost = Annotated[

@@ -2,38 +2,33 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Coroutine
 from datetime import UTC, datetime
 from itertools import chain, count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import autorubric
 from autorubric.cli.command import Exit, notice, stoppable
 from autorubric.criteria.values import VerdictCounts
-
-if TYPE_CHECKING:
-    from autorubric.datasets.dataset import RubricDataset
-    from autorubric.grading.base import Grader
-    from autorubric.runs.config import EvalConfig, StopReason
-    from autorubric.runs.preflight import JudgeCheck
-    from autorubric.runs.result import EvalResult
+from autorubric.runs.config import EvalConfig, StopReason
 
 T = TypeVar("T")
 
 
 def run_resumable(
-    dataset: RubricDataset,
-    grader: Grader,
+    dataset: autorubric.RubricDataset,
+    grader: autorubric.grading.Grader,
     *,
     resume_command: str,
     shard: tuple[int, int] | None = None,
     preflight: bool = False,
     **options: Any,
-) -> EvalResult:
+) -> autorubric.EvalResult:
     """Run an evaluation and return its result; if it is interrupted, print how to resume it."""
-    dataset, config = shard_inputs(dataset, autorubric.EvalConfig(**options), shard)
+    dataset, config = shard_inputs(dataset, EvalConfig(**options), shard)
     folder = config.experiments_dir / str(config.experiment_name)
     if not folder.exists():
         # A key that is missing must not leave an empty run.
@@ -50,7 +45,7 @@ def run_resumable(
         return runner.run_sync()
 
 
-def _report_check(check: JudgeCheck) -> None:
+def _report_check(check: autorubric.runs.preflight.JudgeCheck) -> None:
     cost = "cost unknown" if check.cost is None else f"${check.cost:.4f}"
     seconds = "" if check.seconds is None else f", {check.seconds:.1f} s"
     notice(f"judge {check.judge_id}: ok{seconds}, {cost}")
@@ -68,14 +63,10 @@ def report_stop(reason: StopReason, resume_command: str) -> Exit:
 
 
 def shard_inputs(
-    dataset: RubricDataset, config: EvalConfig, shard: tuple[int, int] | None
-) -> tuple[RubricDataset, EvalConfig]:
+    dataset: autorubric.RubricDataset, config: EvalConfig, shard: tuple[int, int] | None
+) -> tuple[autorubric.RubricDataset, EvalConfig]:
     """Return the dataset and run options for a shard; without a shard, return both unchanged."""
-    if shard is None:
-        return dataset, config
-    from autorubric.runs.merge import shard_of
-
-    return shard_of(dataset, config, *shard)
+    return (dataset, config) if shard is None else autorubric.runs.merge.shard_of(dataset, config, *shard)
 
 
 def new_run_name(stem: str, folder: Path) -> str:
@@ -86,10 +77,8 @@ def new_run_name(stem: str, folder: Path) -> str:
     return next(name for name in names if not (folder / name).exists())
 
 
-def run_and_close(grader: Grader, work: Coroutine[Any, Any, T]) -> T:
+def run_and_close(grader: autorubric.grading.Grader, work: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine that uses a grader, and close the grader."""
-    # Late, since `--help` needs no event loop.
-    import asyncio
 
     async def run() -> T:
         try:
@@ -100,15 +89,14 @@ def run_and_close(grader: Grader, work: Coroutine[Any, Any, T]) -> T:
     return asyncio.run(run())
 
 
-def open_run(folder: Path) -> EvalResult:
+def open_run(folder: Path) -> autorubric.EvalResult:
     """Open a stored run, and print its notices."""
     result = autorubric.EvalResult.from_experiment(folder)
-    for text in result.notices:
-        notice(text)
+    notice(*result.notices)
     return result
 
 
-def run_counts(result: EvalResult) -> dict[str, Any]:
+def run_counts(result: autorubric.EvalResult) -> dict[str, Any]:
     """Return a run's item and verdict counts by outcome and its mean score, as printed by `--json`."""
     return {
         "total_items": result.total_items,
@@ -121,7 +109,9 @@ def run_counts(result: EvalResult) -> dict[str, Any]:
 
 
 def labelled_verdicts(
-    result: EvalResult, dataset: RubricDataset | None = None, criterion: str | None = None
+    result: autorubric.EvalResult,
+    dataset: autorubric.RubricDataset | None = None,
+    criterion: str | None = None,
 ) -> VerdictCounts:
     """Count a run's verdicts on labelled criteria, which are the basis of its metrics."""
     labelled = result.dataset if dataset is None else dataset
@@ -138,6 +128,6 @@ def labelled_verdicts(
     return VerdictCounts.sum(counts)
 
 
-def mean_score(result: EvalResult) -> float | None:
+def mean_score(result: autorubric.EvalResult) -> float | None:
     """Return the mean score over the scored items, or None if no item has a score."""
     return result.item_results.tally.mean_score

@@ -6,37 +6,36 @@ import shlex
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import autorubric
-from autorubric.cli.command import Exit, exit_code, guarded, notice
+from autorubric.cli.command import Exit, guarded, notice
+from autorubric.cli.gates import Gate, MaxLost, fail_under_option
 from autorubric.cli.options import (
+    METHODS,
     JsonFlag,
     JudgeNames,
     MaxCalls,
     MaxCost,
-    MaxLost,
     NoPreflight,
     NoProgress,
     Panel,
     RunFolder,
     Seed,
     argument,
-    fail_under_option,
+    names_of,
     option,
+    read_pairs,
 )
-from autorubric.cli.output import print_blocks, print_json, run_blocks
+from autorubric.cli.output import print_result, run_blocks
 from autorubric.cli.runs import mean_score, new_run_name, report_stop, run_counts, run_resumable
 from autorubric.errors import ArgumentError
+from autorubric.scoring.policies import CannotAssessConfig, CannotAssessStrategy
 from autorubric.support.blocks import Block, ScalarBlock, TableBlock, TextBlock
-
-if TYPE_CHECKING:
-    from autorubric.runs.result import EvalResult
-
 
 _MOST_SHOWN = 20
 
-FailUnder = Annotated[float | None, fail_under_option("Exit with code 1 if the mean score is below X.")]
+RequiredMean = Annotated[float | None, fail_under_option("Exit with code 1 if the mean score is below X.")]
 NewRubric = Annotated[
     Path | None,
     option(
@@ -51,16 +50,12 @@ class Policies:
 
     aggregation: Annotated[
         str | None,
-        option(
-            "--aggregation", "HOW", "Aggregation for binary criteria: majority, weighted, unanimous or any."
-        ),
+        option("--aggregation", "HOW", f"Aggregation for binary criteria: {names_of(METHODS['binary'])}."),
     ] = None
     ordinal_aggregation: Annotated[
         str | None,
         option(
-            "--ordinal-aggregation",
-            "HOW",
-            "Aggregation for ordered scales: mean, median, weighted_mean, mode, min or max.",
+            "--ordinal-aggregation", "HOW", f"Aggregation for ordered scales: {names_of(METHODS['ordinal'])}."
         ),
     ] = None
     nominal_aggregation: Annotated[
@@ -68,7 +63,7 @@ class Policies:
         option(
             "--nominal-aggregation",
             "HOW",
-            "Aggregation for unordered choices: mode, weighted_mode or unanimous.",
+            f"Aggregation for unordered choices: {names_of(METHODS['nominal'])}.",
         ),
     ] = None
     cannot_assess: Annotated[
@@ -76,7 +71,7 @@ class Policies:
         option(
             "--cannot-assess",
             "HOW",
-            "How to count criteria that could not be judged: skip, zero, partial or fail.",
+            f"How to count criteria that could not be judged: {names_of(CannotAssessStrategy)}.",
         ),
     ] = None
     weight: Annotated[
@@ -101,7 +96,7 @@ class Policies:
             "nominal_aggregation": self.nominal_aggregation,
             "cannot_assess_config": None if strategy is None else _cannot_assess(strategy),
             "on_failure": self.on_failure,
-            "judge_weights": _weights(self.weight) if self.weight else None,
+            "judge_weights": _weights(self.weight),
         }
         return {name: value for name, value in policies.items() if value is not None}
 
@@ -112,7 +107,7 @@ def score(
     rubric: NewRubric = None,
     *,
     policies: Policies,
-    fail_under: FailUnder = None,
+    fail_under: RequiredMean = None,
     max_lost: MaxLost = None,
     as_json: JsonFlag = False,
 ) -> Exit:
@@ -137,44 +132,41 @@ def score(
         raise ArgumentError("nothing to change; pass --rubric or a policy option (see --help)")
     new = autorubric.Rubric.from_file(rubric) if rubric is not None else None
     after = before.rescored(new, **changes)
-    for text in after.notices:
-        notice(text)
-    if as_json:
-        print_json(_json(run, before, after))
-    else:
-        print_blocks(_blocks(before, after))
-    return exit_code(
-        mean_score(after), fail_under, unjudged=after.failed_items, verdicts=after.verdicts, max_lost=max_lost
-    )
+    notice(*after.notices)
+    print_result(lambda: _json(run, before, after), lambda: _blocks(before, after), as_json=as_json)
+    gate = Gate(fail_under=fail_under, max_lost=max_lost)
+    return gate.exit_code(mean_score(after), after.verdicts, unjudged=after.failed_items)
 
 
-def _cannot_assess(strategy: str) -> autorubric.CannotAssessConfig:
+def _cannot_assess(strategy: str) -> CannotAssessConfig:
     try:
-        return autorubric.CannotAssessConfig(strategy=autorubric.CannotAssessStrategy(strategy))
+        return CannotAssessConfig(strategy=CannotAssessStrategy(strategy))
     except ValueError:
-        allowed = ", ".join(autorubric.CannotAssessStrategy)
+        allowed = ", ".join(CannotAssessStrategy)
         raise ArgumentError(f"--cannot-assess must be one of {allowed}; got {strategy!r}") from None
 
 
-def _weights(values: list[str]) -> dict[str, float]:
+def _weights(values: list[str] | None) -> dict[str, float] | None:
     weights = {}
-    for one in values:
-        judge, _, weight = one.rpartition("=")
+    for judge, weight in read_pairs("--weight", "JUDGE=W", "gpt-6-luna=2", values):
         try:
             weights[judge] = float(weight)
         except ValueError:
-            raise ArgumentError(f"--weight must be JUDGE=W, such as gpt-6-luna=2; got {one!r}") from None
-    return weights
+            text = f"{judge}={weight}"
+            raise ArgumentError(f"--weight must be JUDGE=W, such as gpt-6-luna=2; got {text!r}") from None
+    return weights or None
 
 
-def _pairs(before: EvalResult, after: EvalResult) -> list[tuple[str, float | None, float | None]]:
+def _pairs(
+    before: autorubric.EvalResult, after: autorubric.EvalResult
+) -> list[tuple[str, float | None, float | None]]:
     """Return the id, the previous score and the new score of each item."""
     old = dict(zip(before.item_results.positions, before.get_scores(), strict=True))
     places = zip(after.item_results.positions, after.get_scores(), strict=True)
     return [(after.dataset.item_id(at), old.get(at), score) for at, score in places]
 
 
-def _blocks(before: EvalResult, after: EvalResult) -> list[Block]:
+def _blocks(before: autorubric.EvalResult, after: autorubric.EvalResult) -> list[Block]:
     pairs = _pairs(before, after)
     changed = [(item, old, new) for item, old, new in pairs if old != new]
     # The largest changes come first, since readers look for them.
@@ -199,7 +191,7 @@ def _blocks(before: EvalResult, after: EvalResult) -> list[Block]:
     return blocks
 
 
-def _json(run: Path, before: EvalResult, after: EvalResult) -> dict[str, Any]:
+def _json(run: Path, before: autorubric.EvalResult, after: autorubric.EvalResult) -> dict[str, Any]:
     errors = dict(after.errors)
     ids = {after.dataset.item_id(at): error for at, error in errors.items()}
     return {
@@ -269,14 +261,14 @@ def rejudge(  # noqa: PLR0913 - one parameter per option
         max_calls=max_calls,
         max_cost=max_cost,
     )
-    for text in after.notices:
-        notice(text)
+    notice(*after.notices)
     found = autorubric.metrics.run_difference(before, after, rng=seed)
-    if as_json:
-        runs = {"run": str(run), "rejudged": str(after.experiment_dir)}
-        print_json({**runs, "regressed": found.regressed, "difference": found.to_dict()})
-    else:
-        print_blocks([*run_blocks(after), *found.blocks()])
+    runs = {"run": str(run), "rejudged": str(after.experiment_dir)}
+    print_result(
+        lambda: {**runs, "regressed": found.regressed, "difference": found.to_dict()},
+        lambda: [*run_blocks(after), *found.blocks()],
+        as_json=as_json,
+    )
     if after.stopped is not None:
         return report_stop(after.stopped, resume_command)
     return Exit.UNJUDGED if after.failed_items else Exit.DONE
@@ -302,16 +294,14 @@ def merge(runs: RunFolders, out: OutFolder, as_json: JsonFlag = False) -> Exit:
     Exit codes: 0 success, 2 invalid command line or run folder.
     """
     result = autorubric.merge_runs(runs, out)
-    for text in result.notices:
-        notice(text)
-    if as_json:
-        print_json(
-            {
-                "experiment_dir": str(result.experiment_dir),
-                **run_counts(result),
-                "notices": list(result.notices),
-            }
-        )
-    else:
-        print_blocks(run_blocks(result))
+    notice(*result.notices)
+    print_result(
+        lambda: {
+            "experiment_dir": str(result.experiment_dir),
+            **run_counts(result),
+            "notices": list(result.notices),
+        },
+        lambda: run_blocks(result),
+        as_json=as_json,
+    )
     return Exit.DONE

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from difflib import get_close_matches
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any, Literal
 
 import autorubric
 from autorubric.cli.command import Exit, guarded, notice
@@ -15,39 +14,17 @@ from autorubric.cli.options import JsonFlag, RunFolder, flag, option
 from autorubric.cli.output import print_blocks, print_json, report_json, run_blocks
 from autorubric.cli.runs import run_counts
 from autorubric.errors import ArgumentError
+from autorubric.runs.items import ItemResult
+from autorubric.scoring.reports import EnsembleCriterionReport, answer_text
 from autorubric.support.blocks import Block, Cell, TableBlock, TextBlock
 
-if TYPE_CHECKING:
-    from autorubric.reports.items import Marks
-    from autorubric.runs.items import ItemResult
-    from autorubric.runs.result import EvalResult
-    from autorubric.scoring.reports import EnsembleCriterionReport
-
-
 _WIDEST_TEXT = 2_000
-
-
-class Which(StrEnum):
-    """Which items to list, by status."""
-
-    ALL = "all"
-    FAILED = "failed"
-    SPLIT = "split"
-    ABSTAINED = "abstained"
-    WRONG = "wrong"
-
-
-class Order(StrEnum):
-    """Order in which items are listed."""
-
-    DATASET = "dataset"
-    SCORE = "score"
 
 
 ShownItem = Annotated[str | None, option("--item", "ID", "Show only this item: its text, votes and reasons.")]
 Prompts = Annotated[bool, flag("--prompts", "With --item: also show the prompts and model replies.")]
 Only = Annotated[
-    Which,
+    Literal["all", "failed", "split", "abstained", "wrong"],
     option(
         "--only",
         "WHICH",
@@ -57,14 +34,14 @@ Only = Annotated[
     ),
 ]
 SortBy = Annotated[
-    Order,
+    Literal["dataset", "score"],
     option(
         "--sort",
         "BY",
         "Order: dataset, or score (lowest first, items without a score last).  [default: dataset]",
     ),
 ]
-Limit = Annotated[int, option("--limit", "N", "List at most N items.  [default: 20]", min=1)]
+ListedItems = Annotated[int, option("--limit", "N", "List at most N items.  [default: 20]", min=1)]
 
 
 @guarded
@@ -72,9 +49,9 @@ def show(
     run: RunFolder,
     item: ShownItem = None,
     prompts: Prompts = False,
-    only: Only = Which.ALL,
-    sort: SortBy = Order.DATASET,
-    limit: Limit = 20,
+    only: Only = "all",
+    sort: SortBy = "dataset",
+    limit: ListedItems = 20,
     as_json: JsonFlag = False,
 ) -> Exit:
     """Show a run: its metrics and items, or one item with every vote and reason.
@@ -97,16 +74,14 @@ def show(
         return _show_item(run, result, item, prompts=prompts, as_json=as_json)
     if prompts:
         raise ArgumentError("--prompts needs --item ID")
-    # Late, since reports load numpy. The table and --only use the same marks as a report.
-    from autorubric.reports.items import marks_of
-
-    marks = None if only is Which.ALL and as_json else marks_of(result)
+    # The table and --only use the same marks as a report.
+    marks = None if only == "all" and as_json else autorubric.reports.items.marks_of(result)
     chosen = [
         one
         for one in result.item_results
-        if only is Which.ALL or (marks is not None and one.item_idx in marks.items[only])
+        if only == "all" or (marks is not None and one.item_idx in marks.items[only])
     ]
-    if sort is Order.SCORE:
+    if sort == "score":
         chosen.sort(key=_by_score)
     if as_json:
         print_json(_run_json(run, result, chosen))
@@ -124,9 +99,9 @@ def _by_score(one: ItemResult) -> tuple[bool, float, int]:
     return (score is None, score or 0.0, one.item_idx)
 
 
-def _items_block(result: EvalResult, chosen: Sequence[ItemResult], marks: Marks | None) -> TableBlock:
-    from autorubric.scoring.reports import answer_text
-
+def _items_block(
+    result: autorubric.EvalResult, chosen: Sequence[ItemResult], marks: autorubric.reports.items.Marks | None
+) -> TableBlock:
     split = marks.cells["split"] if marks is not None else frozenset()
     names = list(dict.fromkeys(c.name for one in chosen if one.report for c in one.report.report))
     rows: list[tuple[Cell, ...]] = []
@@ -143,7 +118,7 @@ def _items_block(result: EvalResult, chosen: Sequence[ItemResult], marks: Marks 
     return TableBlock(title="Items", columns=columns, rows=tuple(row[: len(columns)] for row in rows))
 
 
-def _run_json(run: Path, result: EvalResult, chosen: Sequence[ItemResult]) -> dict[str, Any]:
+def _run_json(run: Path, result: autorubric.EvalResult, chosen: Sequence[ItemResult]) -> dict[str, Any]:
     return {
         "run": str(run),
         **run_counts(result),
@@ -161,7 +136,7 @@ def _run_json(run: Path, result: EvalResult, chosen: Sequence[ItemResult]) -> di
     }
 
 
-def _show_item(run: Path, result: EvalResult, item: str, *, prompts: bool, as_json: bool) -> Exit:
+def _show_item(run: Path, result: autorubric.EvalResult, item: str, *, prompts: bool, as_json: bool) -> Exit:
     found = _find_item(result, item)
     labels = result.dataset.item_truth(found.item_idx) or {}
     exchanges = [_exchange_json(one) for one in result.exchanges(item)] if prompts else None
@@ -190,7 +165,7 @@ def _show_item(run: Path, result: EvalResult, item: str, *, prompts: bool, as_js
     return Exit.DONE
 
 
-def _find_item(result: EvalResult, item: str) -> ItemResult:
+def _find_item(result: autorubric.EvalResult, item: str) -> ItemResult:
     for place, position in enumerate(result.item_results.positions):
         if result.dataset.item_id(position) == item:
             return result.item_results[place]

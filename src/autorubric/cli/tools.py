@@ -6,18 +6,17 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
+from autorubric import cli
+from autorubric.apps.tool.request import CritiqueRequest
+from autorubric.apps.tool.response import CritiqueResponse
 from autorubric.cli.command import Exit, file_error_text, guarded, notice
-from autorubric.cli.options import JsonFlag, argument, flag, option
+from autorubric.cli.options import JsonFlag, argument, flag, names_of, option, values_of
 from autorubric.cli.output import print_blocks, print_json
 from autorubric.errors import AutorubricError
+from autorubric.reports.critique import CritiqueGroup, critique_groups
 from autorubric.support.blocks import Block, ScalarBlock, TableBlock, TextBlock
-
-if TYPE_CHECKING:
-    from autorubric.apps.tool.response import CritiqueResponse
-    from autorubric.reports.critique import CritiqueGroup
-
 
 _BAR: Final = 10
 """Number of characters of a full bar."""
@@ -36,7 +35,7 @@ Config = Annotated[
     Path | None,
     option("--config", "F", "Provider table (YAML, TOML or JSON file).  [env var: AUTORUBRIC_PROVIDERS]"),
 ]
-FailUnder = Annotated[
+RequiredScore = Annotated[
     str | None,
     option(
         "--fail-under",
@@ -45,6 +44,14 @@ FailUnder = Annotated[
     ),
 ]
 CritiqueTimeout = Annotated[float, option("--timeout", "S", "Time limit in seconds.", show_default=True)]
+
+
+_DEFAULTS: Final = CritiqueRequest.model_construct(content="", criteria=())
+
+
+def _list(field: str) -> str:
+    """Return the values of an argument of the tool as a list in words."""
+    return names_of(values_of(CritiqueRequest, field))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,22 +63,16 @@ class RequestOptions:
         option(
             "--provider", "P", "Provider: auto, local_fm, gpt4, claude or custom:<id>.", show_default=True
         ),
-    ] = "auto"
+    ] = _DEFAULTS.provider
     scoring_scale: Annotated[
-        str, option("--scale", "S", "Scoring scale: 0-10, 0-100, letter or pass-fail.", show_default=True)
-    ] = "0-10"
+        str, option("--scale", "S", f"Scoring scale: {_list('scoring_scale')}.", show_default=True)
+    ] = _DEFAULTS.scoring_scale
     evaluation_mode: Annotated[
-        str, option("--mode", "M", "Level of detail: detailed, summary or score_only.", show_default=True)
-    ] = "detailed"
+        str, option("--mode", "M", f"Level of detail: {_list('evaluation_mode')}.", show_default=True)
+    ] = _DEFAULTS.evaluation_mode
     content_type: Annotated[
-        str,
-        option(
-            "--type",
-            "T",
-            "Type of content: auto, code, text, markdown, tool_result or session_snapshot.",
-            show_default=True,
-        ),
-    ] = "auto"
+        str, option("--type", "T", f"Type of content: {_list('content_type')}.", show_default=True)
+    ] = _DEFAULTS.content_type
     context: Annotated[str | None, option("--context", "TEXT", "Additional context.")] = None
     workspace_root: Annotated[
         Path | None,
@@ -83,7 +84,7 @@ class RequestOptions:
     ] = None
     max_issues: Annotated[
         int, option("--max-issues", "N", "Maximum number of issues per criterion.", show_default=True)
-    ] = 10
+    ] = _DEFAULTS.max_issues
     dry_run: Annotated[bool, flag("--dry-run", "Show the planned request without sending it.")] = False
 
 
@@ -95,7 +96,7 @@ def critique_text(
     *,
     options: RequestOptions,
     timeout: CritiqueTimeout = 30.0,
-    fail_under: FailUnder = None,
+    fail_under: RequiredScore = None,
     as_json: JsonFlag = False,
 ) -> Exit:
     """Critique a file against criteria, with scores, issues and suggestions.
@@ -117,9 +118,6 @@ def critique_text(
     Exit codes: 0 success, 1 below --fail-under, 2 invalid command line or file, 3 the content could not be
     judged, 130 interrupted.
     """
-    # Late, since it loads the judges.
-    from autorubric.cli.tool_calls import evaluate_file
-
     root = options.workspace_root
     request = {
         **vars(options),
@@ -127,7 +125,7 @@ def critique_text(
         "workspace_root": None if root is None else str(root),
     }
     try:
-        response, is_below = evaluate_file(file, request, config, timeout, fail_under)
+        response, is_below = cli.tool_calls.evaluate_file(file, request, config, timeout, fail_under)
     except (AutorubricError, OSError) as error:
         if as_json:
             text = file_error_text(error) if isinstance(error, OSError) else str(error)
@@ -162,8 +160,6 @@ def _blocks(response: CritiqueResponse) -> list[Block]:
             ("prompt size in bytes", response.prompt_size),
         )
         return [TextBlock(text=response.one_line()), ScalarBlock(figures=figures)]
-    from autorubric.reports.critique import critique_groups
-
     groups = critique_groups(response)
     scores = tuple(
         (one.name, _bar(one.share), one.score or "not assessed", one.label or "") for one in groups
@@ -211,8 +207,6 @@ Style = Annotated[
     str,
     option("--format", "F", "Format of the function definitions: openai or anthropic.", show_default=True),
 ]
-
-
 Name = Annotated[
     str,
     option(
@@ -234,10 +228,7 @@ def tools(style: Style = "openai", name: Name = "critique_evaluate") -> Exit:
 
     Exit codes: 0 success, 2 invalid command line.
     """
-    # Late, since it loads the judges.
-    from autorubric.cli.tool_calls import tool_definitions
-
-    definitions = tool_definitions(style, name)
+    definitions = cli.tool_calls.tool_definitions(style, name)
     print_json(definitions if name == "all" else definitions[0])
     return Exit.DONE
 
@@ -276,9 +267,6 @@ def mcp(
 
     Exit codes: 0 success, 2 invalid command line or file, 130 interrupted.
     """
-    # Late, since it loads the judges.
-    from autorubric.cli.tool_calls import serve_tools
-
     address = (host, port, os.environ.get(TOKEN_VARIABLE) or None) if http else None
-    serve_tools(config, root, timeout, address)
+    cli.tool_calls.serve_tools(config, root, timeout, address)
     return Exit.DONE

@@ -1,3 +1,4 @@
+from . import panel as panel
 from .base import (
     BatchJudge as BatchJudge,
     ClosableJudge as ClosableJudge,

@@ -1,3 +1,4 @@
+from . import items as items
 from .critique import (
     CritiqueView as CritiqueView,
     critique_page as critique_page,

@@ -1,3 +1,4 @@
+from . import merge as merge, preflight as preflight, run_file as run_file, run_setup as run_setup
 from .config import EvalConfig as EvalConfig
 from .escalation import (
     EscalationCurve as EscalationCurve,

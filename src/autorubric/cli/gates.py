@@ -1,0 +1,231 @@
+"""Gates: options that turn scores, metrics and lost verdicts into exit codes."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, NamedTuple
+
+import autorubric
+from autorubric.cli.command import Exit, notice
+from autorubric.cli.options import demand, option
+from autorubric.criteria.values import MAX_LOST, VerdictCounts
+from autorubric.errors import ArgumentError
+
+
+def max_lost_option(help: str) -> Any:
+    """Return the `--max-lost` option, which takes a fraction in [0, 1]."""
+    return option("--max-lost", "SHARE", help, min=0, max=1)
+
+
+MaxLost = Annotated[
+    float | None,
+    max_lost_option(
+        "Exit with code 3 if more than this fraction of verdicts was lost or assumed.  "
+        f"[default: {MAX_LOST} with a --fail option]"
+    ),
+]
+
+
+def fail_under_option(help: str, **settings: Any) -> Any:
+    """Return a `--fail-under` option that takes a score."""
+    return option(
+        "--fail-under",
+        "X",
+        help,
+        callback=demand(math.isfinite, "a score; it must be a finite number"),
+        **settings,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gate:
+    """The gates on scores and on lost verdicts."""
+
+    fail_under: Annotated[
+        float | None,
+        fail_under_option(
+            "Exit with code 1 if the score, or the mean score of the items, is below X (0 to 1).",
+            min=0,
+            max=1,
+        ),
+    ] = None
+    max_lost: MaxLost = None
+
+    def exit_code(
+        self, score: float | None, verdicts: VerdictCounts | None = None, *, unjudged: int = 0
+    ) -> Exit:
+        """Return the exit code for a score, and print a notice if a gate fails.
+
+        Without `max_lost`, the limit is `MAX_LOST` if `fail_under` is set; otherwise there is no limit.
+        """
+        is_gate = self.fail_under is not None or self.max_lost is not None
+        if verdicts is not None and is_gate and too_many_missing(verdicts, self.max_lost):
+            return Exit.UNJUDGED
+        if score is None or unjudged:
+            return Exit.UNJUDGED
+        if self.fail_under is None or score >= self.fail_under:
+            return Exit.DONE
+        notice(f"score {score:.3f} is below --fail-under {self.fail_under:g}")
+        return Exit.BELOW
+
+
+def too_many_missing(verdicts: VerdictCounts, max_lost: float | None, of: str = "") -> bool:
+    """Return whether lost and assumed verdicts exceed `max_lost` (or `MAX_LOST`), with a notice if so."""
+    most = MAX_LOST if max_lost is None else max_lost
+    if not verdicts.exceeds(most):
+        return False
+    notice(
+        f"{of}{': ' if of else ''}{verdicts.lost + verdicts.assumed:,} of {verdicts.asked:,} verdicts "
+        f"({verdicts.missing_share:.1%}) were lost or assumed, more than --max-lost {most:g}"
+    )
+    return True
+
+
+def exceeds_max_lost(share: float, max_lost: float | None, *, is_gate: bool) -> bool:
+    """Return whether `share` exceeds `max_lost`, which defaults to `MAX_LOST` with a gate, otherwise 0."""
+    return share > ((MAX_LOST if is_gate else 0.0) if max_lost is None else max_lost)
+
+
+_MEANS: Final = {
+    "accuracy": "criterion_accuracy",
+    "balanced_accuracy": "criterion_balanced_accuracy",
+    "precision": "criterion_precision",
+    "recall": "criterion_recall",
+    "sensitivity": "criterion_sensitivity",
+    "specificity": "criterion_specificity",
+    "f1": "criterion_f1",
+    "kappa": "mean_kappa",
+}
+_OF_SCORES: Final = {name: f"score_{name}" for name in ("spearman", "kendall", "pearson")}
+_ALIASES: Final = {"tpr": "sensitivity", "tnr": "specificity"}
+_LOW: Final = ".low"
+_WITH_ENDS: Final = ("sensitivity", "specificity", *_OF_SCORES)
+_BOOTSTRAPPED: Final = ("accuracy", "kappa")
+"""Metrics whose mean over criteria has a bootstrap interval."""
+_NAMES: Final = "|".join(map(re.escape, [*_ALIASES, *_MEANS, *_OF_SCORES]))
+# Names of criteria may hold commas: one that separates gates is followed by the name of a figure.
+_BETWEEN: Final = re.compile(rf",(?=\s*(?:{_NAMES})(?:{re.escape(_LOW)})?[@=])")
+
+
+class MetricGate(NamedTuple):
+    """A minimum for a metric, over all criteria or for one criterion."""
+
+    text: str  # Left side of the gate as entered, such as `tnr.low@apology`.
+    figure: str  # Name of the metric, with aliases resolved.
+    criterion: str | None  # Name of the criterion; None for all.
+    low: bool  # Whether the gate applies to the lower bound of the interval instead of the metric.
+    least: float  # Smallest value that passes.
+
+
+def read_gates(values: Sequence[str]) -> list[MetricGate]:
+    """Parse `--fail-under` values into gates."""
+    return [_gate(part.strip()) for value in values for part in _BETWEEN.split(value)]
+
+
+def _gate(value: str) -> MetricGate:
+    text, equals, bound = value.rpartition("=")
+    figure, at, criterion = text.partition("@")
+    low = figure.endswith(_LOW)
+    name = figure.removesuffix(_LOW)
+    try:
+        least = float(bound)
+    except ValueError:
+        least = math.nan
+    if not equals or not math.isfinite(least) or (at and not criterion):
+        raise ArgumentError(
+            f"--fail-under must be METRIC=X, such as tpr=.9, kappa@tone=0.4 or tnr.low=.8; got {value!r}"
+        )
+    known = _ALIASES.get(name, name)
+    if known not in _MEANS and (at or known not in _OF_SCORES):
+        allowed = ", ".join([*_ALIASES, *_MEANS] if at else [*_ALIASES, *_MEANS, *_OF_SCORES])
+        raise ArgumentError(f"--fail-under {value!r}: unknown metric {name!r}; available: {allowed}")
+    # Recall is sensitivity, which has an interval.
+    known = "sensitivity" if low and known == "recall" else known
+    ends = _WITH_ENDS if at else (*_WITH_ENDS, *_BOOTSTRAPPED)
+    if low and known not in ends:
+        where = f"{name} of one criterion" if known in _BOOTSTRAPPED else name
+        raise ArgumentError(
+            f"--fail-under {value!r}: .low is not available for {where}, but for: tpr, tnr, recall, "
+            f"{', '.join(ends)}"
+        )
+    if least > 1:
+        raise ArgumentError(f"--fail-under {value!r}: metrics are at most 1, so {least:g} always fails")
+    return MetricGate(text, known, criterion or None, low, least)
+
+
+def needs_bootstrap(gates: Sequence[MetricGate]) -> bool:
+    """Return whether a gate applies to a bootstrap interval."""
+    return any(gate.low and gate.figure in _BOOTSTRAPPED for gate in gates)
+
+
+def check_gates(gates: Sequence[MetricGate], found: autorubric.metrics.MetricsResult) -> Exit:
+    """Print each failed gate and return the exit code; a gate fails if its metric is undefined."""
+    worst = Exit.DONE
+    for gate in gates:
+        value, reason = _value(gate, found)
+        if value is None:
+            notice(f"{gate.text} is undefined ({reason}), so it cannot reach {gate.least:g}")
+            worst = Exit.UNJUDGED
+        elif value < gate.least:
+            notice(f"{gate.text} is {value:.3f}, below {gate.least:g}")
+            worst = worst or Exit.BELOW
+        if value is not None and gate.criterion is None and gate.figure in _MEANS:
+            done, of = found.defined[_MEANS[gate.figure]]
+            if done < of:
+                notice(f"{gate.text} is the mean over {done} of {of} criteria; it is undefined on the others")
+    return worst
+
+
+def _value(gate: MetricGate, found: autorubric.metrics.MetricsResult) -> tuple[float | None, str]:
+    """Return the gate's metric, or None and the reason."""
+    if gate.criterion is not None:
+        return _on_criterion(gate, gate.criterion, found)
+    if gate.figure in _OF_SCORES:
+        scored = getattr(found, _OF_SCORES[gate.figure])
+        ends = scored.ci.lower if scored.ci else None
+        return (ends if gate.low else scored.coefficient), scored.reason or "too few items for an interval"
+    name = _MEANS[gate.figure]
+    if gate.low and getattr(found, name) is not None:
+        if gate.figure in _BOOTSTRAPPED:
+            ends = getattr(found.bootstrap, f"{gate.figure}_ci")
+        else:
+            ends = getattr(found, f"{name}_ci")
+        return (ends.lower if ends else None), "too few items for an interval"
+    return getattr(found, name), _why_no_mean(gate.figure, found)
+
+
+def _why_no_mean(figure: str, found: autorubric.metrics.MetricsResult) -> str:
+    of = found.defined[_MEANS[figure]][1]
+    if figure in ("precision", "recall", "sensitivity", "specificity", "f1") and not of:
+        return "no criterion is binary"
+    label = {"sensitivity": "MET", "recall": "MET", "specificity": "UNMET"}.get(figure)
+    return f"no criterion has an answered item labelled {label}" if label else "no criterion has this metric"
+
+
+def _on_criterion(
+    gate: MetricGate, name: str, found: autorubric.metrics.MetricsResult
+) -> tuple[float | None, str]:
+    own = next((one for one in found.per_criterion if one.name == name), None)
+    if own is None:
+        names = ", ".join(one.name for one in found.per_criterion)
+        raise ArgumentError(f"criterion {name!r} has no metrics. Criteria: {names}")
+    # On ordered scales a near miss counts in part, and on all scales of options hits are exact ones.
+    fields = {"kappa": ("weighted_kappa", "kappa"), "accuracy": ("exact_accuracy", "accuracy")}
+    names_of = fields.get(gate.figure, (gate.figure,))
+    if not any(hasattr(own, field) for field in names_of):
+        return None, f"not computed for {own.criterion_type} criteria"
+    if gate.low:
+        ends = getattr(own, f"{gate.figure}_ci")
+        value = ends.lower if ends else None
+    else:
+        values = [getattr(own, field, None) for field in names_of]
+        value = next((one for one in values if one is not None), None)
+    reasons = [own.reasons[field] for field in names_of if field in own.reasons]
+    words = {
+        "no_positive_in_truth": "no answered item is labelled MET",
+        "no_negative_in_truth": "no answered item is labelled UNMET",
+    }
+    return value, next((words.get(reason, reason) for reason in reasons), "no interval")
