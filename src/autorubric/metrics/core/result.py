@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import Field, fields, is_dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, overload
+from dataclasses import Field, dataclass, field, fields, is_dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, overload
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from autorubric.support.frames import Library, in_library
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
+
+
+T = TypeVar("T")
 
 
 class Record:
@@ -28,6 +31,33 @@ class Record:
         """Return all fields as JSON-compatible values. Undefined values are None, never NaN."""
         found: dict[str, Any] = to_plain(self, omit_empty_tests=self._omits_empty_tests)
         return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricValues(Record):
+    """Base class of results with metrics. Those without a field are in `more`, and attributes as well."""
+
+    more: Mapping[str, Any] = field(default_factory=dict, repr=False, hash=False, metadata={"merged": True})
+
+    if not TYPE_CHECKING:  # otherwise type checkers would accept any attribute
+
+        def __getattr__(self, name: str) -> Any:
+            if name != "more" and name in self.more:
+                return self.more[name]
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    @classmethod
+    def arrange(cls, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the arguments that contain these metrics, in the order of the fields."""
+        named = {one.name: values[one.name] for one in fields(cls) if one.name in values}
+        return {**named, "more": {name: value for name, value in values.items() if name not in named}}
+
+    @classmethod
+    def in_order(cls, values: Mapping[str, T]) -> dict[str, T]:
+        """Return these metrics with those that have a field first, in the order of the fields."""
+        arranged = cls.arrange(values)
+        others: Mapping[str, T] = arranged.pop("more")
+        return {**arranged, **others}
 
 
 class ResultBase(Record):
@@ -94,10 +124,15 @@ def to_plain(value: Any, *, omit_empty_tests: bool = False) -> Any:
     `omit_empty_tests` omits the field `test` of estimates if it is None.
     """
     if is_dataclass(value):
-        found = {
-            one.name: to_plain(getattr(value, one.name), omit_empty_tests=omit_empty_tests)
-            for one in fields(value)
-        }
+        found = {}
+        merged: dict[str, Any] = {}
+        for one in fields(value):
+            content = to_plain(getattr(value, one.name), omit_empty_tests=omit_empty_tests)
+            if "merged" in one.metadata:
+                merged |= content
+            else:
+                found[one.name] = content
+        found |= merged
         if omit_empty_tests and isinstance(value, Estimate) and value.test is None:
             del found["test"]
         return found

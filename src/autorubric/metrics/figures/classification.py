@@ -3,43 +3,79 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
+from functools import partial
 from itertools import chain
 from typing import Any, TypeAlias, Unpack
 
 import numpy as np
 
+from autorubric.criteria.values import Level
 from autorubric.errors import ArgumentError
 from autorubric.metrics.core import contingency as shares
 from autorubric.metrics.core.contingency import OneVsRestRate, TableInput, read_pair
 from autorubric.metrics.core.estimate import Estimate, Reason
-from autorubric.metrics.core.estimation import Figure, estimate, share_figure, smooth_figure
-from autorubric.metrics.core.metric import CATEGORICAL, SIGNED, metric
+from autorubric.metrics.core.estimation import estimate
+from autorubric.metrics.core.metric import CATEGORICAL, SIGNED, Shown, TableMetric, metric, show
 from autorubric.metrics.core.resampling import CodedArguments, CodedOptions
 from autorubric.metrics.core.scales import Array, Binary, Interval, Nominal, Scale, as_sequence, infer_scale
 
-TableFigure: TypeAlias = Callable[[int], Figure]
-"""Function that returns the figure for a K × K table."""
+MET = 1
+"""Index of MET among the categories of a binary criterion."""
+
+ACCURACY = TableMetric(name="accuracy", compute=shares.accuracy_of, hits=shares.hits)
+BALANCED_ACCURACY = TableMetric(
+    name="balanced accuracy",
+    compute=shares.balanced_accuracy_of,
+    reason="single_class",
+    denominators=lambda tables: tables.sum(-1),
+)
+MACRO_F1 = TableMetric(
+    name="macro F1",
+    compute=shares.macro_f1_of,
+    denominators=lambda tables: tables.sum(-1) + tables.sum(-2),
+    note=lambda table: f"{np.count_nonzero(table.sum(0) + table.sum(1))} of {len(table)} classes occur",
+)
+MACRO_PRECISION = TableMetric(
+    name="macro precision",
+    compute=shares.macro_precision_of,
+    denominators=lambda tables: tables.sum(-2),
+    note=lambda table: f"{np.count_nonzero(table.sum(0))} of {len(table)} classes occur in the predictions",
+)
+MACRO_RECALL = TableMetric(
+    name="macro recall",
+    compute=shares.macro_recall_of,
+    denominators=lambda tables: tables.sum(-1),
+    note=lambda table: f"{np.count_nonzero(table.sum(1))} of {len(table)} classes occur in the truth",
+)
+MCC = TableMetric(
+    name="Matthews correlation", compute=shares.mcc_of, reason="no_variance", bounds=(-1.0, 1.0)
+)
+
+show(
+    Shown(table=MACRO_PRECISION, over=("nominal",), run=(), run_mean=(), pages=("judges",), order=80),
+    "macro_precision",
+    ("nominal",),
+)
+show(
+    Shown(table=MACRO_RECALL, over=("nominal",), run=(), run_mean=(), pages=("judges",), order=90),
+    "macro_recall",
+    ("nominal",),
+)
 
 
-def _smooth_on_table(
-    name: str, of: Callable[[Array], Array], reason: Reason, low: float = 0.0
-) -> TableFigure:
-    return lambda size: smooth_figure(name, size, of, reason, low)
-
-
-def accuracy_figure(size: int) -> Figure:
-    """Return the `Figure` of `accuracy` for a K × K table."""
-    return share_figure("accuracy", size, shares.accuracy_of, lambda cells: cells.sum((-1, -2)), "no_pairs")
-
-
-balanced_accuracy_figure = _smooth_on_table("balanced accuracy", shares.balanced_accuracy_of, "single_class")
-macro_f1_figure = _smooth_on_table("macro F1", shares.macro_f1_of, "no_pairs")
-macro_precision_figure = _smooth_on_table("macro precision", shares.macro_precision_of, "no_pairs")
-macro_recall_figure = _smooth_on_table("macro recall", shares.macro_recall_of, "no_pairs")
-mcc_figure = _smooth_on_table("Matthews correlation", shares.mcc_of, "no_variance", low=-1.0)
-
-
-@metric(inputs="labels", levels=CATEGORICAL, reference="share of agreement")
+@metric(
+    inputs="labels",
+    levels=CATEGORICAL,
+    reference="share of agreement",
+    shown=Shown(
+        table=ACCURACY,
+        tile="Agreement with labels",
+        pages=("overview", "criteria", "judges"),
+        order=10,
+        mean_interval="item effects",
+    ),
+)
 def accuracy(
     truth: Iterable[Any] | None = None,
     pred: Iterable[Any] | None = None,
@@ -62,11 +98,11 @@ def accuracy(
     References:
         [1] E. B. Wilson (1927), JASA 22(158), 209-212.
     """
-    return _estimate(accuracy_figure, truth, pred, scale, table, CodedOptions(**interval))
+    return _estimate(ACCURACY, truth, pred, scale, table, CodedOptions(**interval))
 
 
 def _estimate(
-    figure: TableFigure,
+    computed: TableMetric,
     truth: Iterable[Any] | None,
     pred: Iterable[Any] | None,
     scale: Scale | None,
@@ -74,10 +110,17 @@ def _estimate(
     options: CodedOptions,
 ) -> Estimate:
     pair = read_pair(truth, pred, table, scale, options)
-    return estimate(figure(pair.size), pair.units, options, n_missing=pair.n_missing)
+    note = computed.note(pair.table) if computed.note else ""
+    return estimate(computed.figure(pair.size), pair.units, options, n_missing=pair.n_missing, note=note)
 
 
-@metric(inputs="labels", levels=CATEGORICAL, reference="Brodersen et al. 2010", symmetric=False)
+@metric(
+    inputs="labels",
+    levels=CATEGORICAL,
+    reference="Brodersen et al. 2010",
+    symmetric=False,
+    shown=Shown(table=BALANCED_ACCURACY, order=20, pages=()),
+)
 def balanced_accuracy(
     truth: Iterable[Any] | None = None,
     pred: Iterable[Any] | None = None,
@@ -94,10 +137,23 @@ def balanced_accuracy(
         [1] K. H. Brodersen, C. S. Ong, K. E. Stephan, J. M. Buhmann (2010), The balanced accuracy and its
             posterior distribution, ICPR, 3121-3124.
     """
-    return _estimate(balanced_accuracy_figure, truth, pred, scale, table, CodedOptions(**interval))
+    return _estimate(BALANCED_ACCURACY, truth, pred, scale, table, CodedOptions(**interval))
 
 
-@metric(inputs="labels", levels=CATEGORICAL, reference="mean one-against-rest F1")
+@metric(
+    inputs="labels",
+    levels=CATEGORICAL,
+    reference="mean one-against-rest F1",
+    shown=Shown(
+        table=MACRO_F1,
+        label="macro F1",
+        over=("nominal",),
+        run=("nominal", "ordinal"),
+        run_mean=(),
+        pages=("judges",),
+        order=70,
+    ),
+)
 def macro_f1(
     truth: Iterable[Any] | None = None,
     pred: Iterable[Any] | None = None,
@@ -111,18 +167,25 @@ def macro_f1(
     Classes of the scale that do not occur are skipped; the estimate's `method` reports how many occur. Macro
     F1 is undefined if there are no pairs (`no_pairs`). See `accuracy` for the arguments.
     """
-    options = CodedOptions(**interval)
-    pair = read_pair(truth, pred, table, scale, options)
-    figure, note = macro_f1_figure(pair.size), classes_note(pair.table)
-    return estimate(figure, pair.units, options, n_missing=pair.n_missing, note=note)
+    return _estimate(MACRO_F1, truth, pred, scale, table, CodedOptions(**interval))
 
 
-def classes_note(table: Array) -> str:
-    """Return a note with the number of classes that occur in the rows or columns of a table."""
-    return f"{np.count_nonzero(table.sum(0) + table.sum(1))} of {len(table)} classes occur"
-
-
-@metric(inputs="labels", levels=CATEGORICAL, bounds=SIGNED, reference="Matthews 1975; Gorodkin 2004")
+@metric(
+    inputs="labels",
+    levels=CATEGORICAL,
+    bounds=SIGNED,
+    reference="Matthews 1975; Gorodkin 2004",
+    shown=Shown(
+        table=MCC,
+        key="phi",
+        title="Matthews' correlation",
+        over=(),
+        run=("binary",),
+        run_mean=(),
+        pages=(),
+        order=60,
+    ),
+)
 def mcc(
     truth: Iterable[Any] | None = None,
     pred: Iterable[Any] | None = None,
@@ -142,10 +205,56 @@ def mcc(
         [2] J. Gorodkin (2004), Comparing two K-category assignments by a K-category correlation coefficient,
             Computational Biology and Chemistry 28, 367-374.
     """
-    return _estimate(mcc_figure, truth, pred, scale, table, CodedOptions(**interval))
+    return _estimate(MCC, truth, pred, scale, table, CodedOptions(**interval))
 
 
-@metric(inputs="labels", levels=("ordinal",), reference="share within k places")
+def _adjacent(k: int) -> TableMetric:
+    """Return `adjacent_accuracy` for a maximum distance."""
+
+    def note(table: Array) -> str:
+        chance = float(_adjacent_by_chance(table, k)) if table.sum() else 0.0
+        return f"k={k}, {chance:.3f} by chance"
+
+    return TableMetric(
+        name="adjacent accuracy",
+        compute=lambda tables: shares.adjacent_accuracy_of(tables, k),
+        hits=lambda tables: (tables * shares.near(tables.shape[-1], k)).sum((-1, -2)),
+        note=note,
+    )
+
+
+def _adjacent_by_chance(tables: Array, k: int = 1) -> Array:
+    """Compute the `adjacent_accuracy` expected from the two margins; NaN without pairs."""
+    expected = tables.sum(-1)[..., :, None] * tables.sum(-2)[..., None, :]
+    return shares.adjacent_accuracy_of(expected, k)
+
+
+show(
+    Shown(
+        table=TableMetric(
+            name="adjacent accuracy expected by chance, given the margins",
+            compute=_adjacent_by_chance,
+            has_interval=False,
+        ),
+        title="at most one option off, by chance",
+        over=(),
+        run_mean=(),
+        pages=(),
+        order=160,
+    ),
+    "adjacent_by_chance",
+    ("ordinal",),
+)
+
+
+@metric(
+    inputs="labels",
+    levels=("ordinal",),
+    reference="share within k places",
+    shown=Shown(
+        table=_adjacent(1), title="at most one option off", over=(), run_mean=(), pages=(), order=150
+    ),
+)
 def adjacent_accuracy(
     truth: Iterable[Any] | None = None,
     pred: Iterable[Any] | None = None,
@@ -182,55 +291,54 @@ def adjacent_accuracy(
             "adjacent accuracy needs a declared order, because unused categories may lie between the "
             f"observed labels {list(pair.scale.labels)!r}; pass scale=Ordinal(labels)"
         )
-    figure, note = adjacent_figure(pair.size, k), adjacent_note(pair.table, k)
-    return estimate(figure, pair.units, options, n_missing=pair.n_missing, note=note)
+    within = _adjacent(k)
+    note = within.note(pair.table) if within.note else ""
+    return estimate(within.figure(pair.size), pair.units, options, n_missing=pair.n_missing, note=note)
 
 
-def adjacent_figure(size: int, k: int = 1) -> Figure:
-    """Return the `Figure` of `adjacent_accuracy` for a K × K table."""
-    return share_figure(
-        "adjacent accuracy",
-        size,
-        lambda cells: shares.adjacent_accuracy_of(cells, k),
-        lambda cells: cells.sum((-1, -2)),
-        "no_pairs",
-    )
+OneClassMetric: TypeAlias = Callable[[int], TableMetric]
+"""Function from the position of a category to the metric of that category against all others."""
 
 
-def adjacent_by_chance(table: Array, k: int = 1) -> float:
-    """Compute the `adjacent_accuracy` expected from the two margins of a table; NaN without pairs."""
-    return float(shares.adjacent_accuracy_of(np.outer(table.sum(1), table.sum(0)), k))
+def _one_class(
+    name: str,
+    rate: OneVsRestRate,
+    reason: Reason,
+    *,
+    is_share: bool = False,
+    denominators: Callable[[Array], Array] | None = None,
+) -> OneClassMetric:
+    def hits(tables: Array, positive: int) -> Array:
+        return rate.numerator(shares.one_vs_rest(tables, positive))
+
+    def trials(tables: Array, positive: int) -> Array:
+        return rate.denominator(shares.one_vs_rest(tables, positive))
+
+    def metric_of(positive: int) -> TableMetric:
+        compute = partial(rate, positive=positive)
+        found = TableMetric(name=name, compute=compute, reason=reason, denominators=denominators)
+        if not is_share:
+            return found
+        return replace(
+            found, hits=partial(hits, positive=positive), trials=partial(trials, positive=positive)
+        )
+
+    return metric_of
 
 
-def adjacent_note(table: Array, k: int = 1) -> str:
-    """Return a note with k and the value expected by chance."""
-    chance = adjacent_by_chance(table, k) if table.sum() else 0.0
-    return f"k={k}, {chance:.3f} by chance"
+precision_at = _one_class("precision", shares.precision_of, "no_positive_in_pred", is_share=True)
+recall_at = _one_class("recall", shares.recall_of, "no_positive_in_truth", is_share=True)
+specificity_at = _one_class("specificity", shares.specificity_of, "no_negative_in_truth", is_share=True)
+f1_at = _one_class(
+    "F1",
+    shares.f1_of,
+    "no_positive",
+    denominators=lambda tables: (tables.sum((-1, -2)) - tables[..., 0, 0])[..., None],
+)
+positive_agreement_at = _one_class("positive agreement", shares.f1_of, "no_positive")
+negative_agreement_at = _one_class("negative agreement", shares.negative_agreement_of, "no_negative")
 
-
-OneClassFigure: TypeAlias = Callable[[int, int], Figure]
-"""Function that returns the figure for the category at a place (second) of a K × K table (first)."""
-
-
-def _share(name: str, rate: OneVsRestRate, reason: Reason) -> OneClassFigure:
-    def trials(cells: Array, positive: int) -> Array:
-        return rate.denominator(shares.one_vs_rest(cells, positive))
-
-    return lambda size, positive: share_figure(
-        name, size, lambda cells: rate(cells, positive), lambda cells: trials(cells, positive), reason
-    )
-
-
-def _smooth(name: str, rate: OneVsRestRate, reason: Reason) -> OneClassFigure:
-    return lambda size, positive: smooth_figure(name, size, lambda cells: rate(cells, positive), reason)
-
-
-precision_figure = _share("precision", shares.precision_of, "no_positive_in_pred")
-recall_figure = _share("recall", shares.recall_of, "no_positive_in_truth")
-specificity_figure = _share("specificity", shares.specificity_of, "no_negative_in_truth")
-f1_figure = _smooth("F1", shares.f1_of, "no_positive")
-positive_agreement_figure = _smooth("positive agreement", shares.f1_of, "no_positive")
-negative_agreement_figure = _smooth("negative agreement", shares.negative_agreement_of, "no_negative")
+_BINARY: tuple[Level, ...] = ("binary",)
 
 
 def _table_and_class(
@@ -264,7 +372,7 @@ def _table_and_class(
 
 
 def _of_class(
-    figure: OneClassFigure,
+    metric_of: OneClassMetric,
     truth: Iterable[Any] | None,
     pred: Iterable[Any] | None,
     positive: Any,
@@ -273,10 +381,26 @@ def _of_class(
     options: CodedOptions,
 ) -> Estimate:
     pair, index = _table_and_class(truth, pred, positive, scale, table, options)
-    return estimate(figure(pair.size, index), pair.units, options, n_missing=pair.n_missing)
+    return estimate(metric_of(index).figure(pair.size), pair.units, options, n_missing=pair.n_missing)
 
 
-@metric(inputs="labels", levels=CATEGORICAL, reference="TP / (TP + FP)", symmetric=False, one_class=True)
+@metric(
+    inputs="labels",
+    levels=CATEGORICAL,
+    reference="TP / (TP + FP)",
+    symmetric=False,
+    one_class=True,
+    shown=Shown(
+        table=precision_at(MET),
+        per_option=precision_at,
+        each=_BINARY,
+        over=_BINARY,
+        run=_BINARY,
+        run_mean=_BINARY,
+        pages=(),
+        order=100,
+    ),
+)
 def precision(
     truth: Iterable[Any] | None = None,
     pred: Iterable[Any] | None = None,
@@ -300,10 +424,30 @@ def precision(
         table: K × K counts with the truth in the rows; replaces `truth` and `pred`.
         **interval: Interval options; see `CodedArguments`.
     """
-    return _of_class(precision_figure, truth, pred, positive, scale, table, CodedOptions(**interval))
+    return _of_class(precision_at, truth, pred, positive, scale, table, CodedOptions(**interval))
 
 
-@metric(inputs="labels", levels=CATEGORICAL, reference="TP / (TP + FN)", symmetric=False, one_class=True)
+@metric(
+    inputs="labels",
+    levels=CATEGORICAL,
+    reference="TP / (TP + FN)",
+    symmetric=False,
+    one_class=True,
+    shown=Shown(
+        table=recall_at(MET),
+        per_option=recall_at,
+        label="sensitivity (recall, TPR)",
+        column="TPR",
+        tile="Sensitivity (TPR), mean of criteria",
+        pages=("overview", "criteria"),
+        each=_BINARY,
+        over=_BINARY,
+        run=_BINARY,
+        run_mean=_BINARY,
+        order=110,
+        mean_interval="item effects",
+    ),
+)
 def recall(
     truth: Iterable[Any] | None = None,
     pred: Iterable[Any] | None = None,
@@ -317,10 +461,29 @@ def recall(
 
     It is undefined if the truth has no positives (`no_positive_in_truth`). See `precision` for the arguments.
     """
-    return _of_class(recall_figure, truth, pred, positive, scale, table, CodedOptions(**interval))
+    return _of_class(recall_at, truth, pred, positive, scale, table, CodedOptions(**interval))
 
 
-@metric(inputs="labels", levels=CATEGORICAL, reference="TN / (TN + FP)", symmetric=False, one_class=True)
+@metric(
+    inputs="labels",
+    levels=CATEGORICAL,
+    reference="TN / (TN + FP)",
+    symmetric=False,
+    one_class=True,
+    shown=Shown(
+        table=specificity_at(MET),
+        label="specificity (TNR)",
+        column="TNR",
+        tile="Specificity (TNR), mean of criteria",
+        pages=("overview", "criteria"),
+        each=_BINARY,
+        over=_BINARY,
+        run=_BINARY,
+        run_mean=_BINARY,
+        order=120,
+        mean_interval="item effects",
+    ),
+)
 def specificity(
     truth: Iterable[Any] | None = None,
     pred: Iterable[Any] | None = None,
@@ -334,10 +497,26 @@ def specificity(
 
     It is undefined if the truth has no negatives (`no_negative_in_truth`). See `precision` for the arguments.
     """
-    return _of_class(specificity_figure, truth, pred, positive, scale, table, CodedOptions(**interval))
+    return _of_class(specificity_at, truth, pred, positive, scale, table, CodedOptions(**interval))
 
 
-@metric(inputs="labels", levels=CATEGORICAL, reference="2 TP / (2 TP + FP + FN)", one_class=True)
+@metric(
+    inputs="labels",
+    levels=CATEGORICAL,
+    reference="2 TP / (2 TP + FP + FN)",
+    one_class=True,
+    shown=Shown(
+        table=f1_at(MET),
+        per_option=f1_at,
+        label="F1",
+        each=_BINARY,
+        over=_BINARY,
+        run=_BINARY,
+        run_mean=_BINARY,
+        pages=(),
+        order=130,
+    ),
+)
 def f1(
     truth: Iterable[Any] | None = None,
     pred: Iterable[Any] | None = None,
@@ -352,10 +531,18 @@ def f1(
     F1 is undefined if there are neither actual nor predicted positives (`no_positive`), and 0.0 if there are
     no true positives. See `precision` for the arguments.
     """
-    return _of_class(f1_figure, truth, pred, positive, scale, table, CodedOptions(**interval))
+    return _of_class(f1_at, truth, pred, positive, scale, table, CodedOptions(**interval))
 
 
-@metric(inputs="labels", levels=CATEGORICAL, reference="Feinstein and Cicchetti 1990", one_class=True)
+@metric(
+    inputs="labels",
+    levels=CATEGORICAL,
+    reference="Feinstein and Cicchetti 1990",
+    one_class=True,
+    shown=Shown(
+        table=positive_agreement_at(MET), each=_BINARY, over=(), run=(), run_mean=(), pages=(), order=140
+    ),
+)
 def positive_agreement(
     truth: Iterable[Any] | None = None,
     pred: Iterable[Any] | None = None,
@@ -375,10 +562,18 @@ def positive_agreement(
         [1] A. R. Feinstein, D. V. Cicchetti (1990), High agreement but low kappa: I. The problems of two
             paradoxes, Journal of Clinical Epidemiology 43(6), 543-549.
     """
-    return _of_class(positive_agreement_figure, truth, pred, positive, scale, table, CodedOptions(**interval))
+    return _of_class(positive_agreement_at, truth, pred, positive, scale, table, CodedOptions(**interval))
 
 
-@metric(inputs="labels", levels=CATEGORICAL, reference="Feinstein and Cicchetti 1990", one_class=True)
+@metric(
+    inputs="labels",
+    levels=CATEGORICAL,
+    reference="Feinstein and Cicchetti 1990",
+    one_class=True,
+    shown=Shown(
+        table=negative_agreement_at(MET), each=_BINARY, over=(), run=(), run_mean=(), pages=(), order=145
+    ),
+)
 def negative_agreement(
     truth: Iterable[Any] | None = None,
     pred: Iterable[Any] | None = None,
@@ -396,4 +591,4 @@ def negative_agreement(
     References:
         [1] A. R. Feinstein, D. V. Cicchetti (1990), Journal of Clinical Epidemiology 43(6), 543-549.
     """
-    return _of_class(negative_agreement_figure, truth, pred, positive, scale, table, CodedOptions(**interval))
+    return _of_class(negative_agreement_at, truth, pred, positive, scale, table, CodedOptions(**interval))

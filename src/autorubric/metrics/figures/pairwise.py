@@ -10,10 +10,9 @@ from typing import Any, Unpack, get_args
 import numpy as np
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics.core import contingency as shares
 from autorubric.metrics.core.contingency import cluster_codes, dense, divide, read_pair
 from autorubric.metrics.core.estimate import Estimate, Reason
-from autorubric.metrics.core.estimation import Analytic, Figure, estimate, proportion, share_figure
+from autorubric.metrics.core.estimation import Analytic, Figure, estimate, proportion
 from autorubric.metrics.core.intervals import logit_t_ends
 from autorubric.metrics.core.metric import ORDERED, metric
 from autorubric.metrics.core.rater_tables import number_rows, weighted_units
@@ -28,6 +27,7 @@ from autorubric.metrics.core.resampling import (
     Units,
 )
 from autorubric.metrics.core.scales import Array, Codes, Scale
+from autorubric.metrics.figures.classification import ACCURACY
 from autorubric.metrics.figures.pair_counts import PairCounts, ScoredItems, Ties, count_pairs, scored_items
 
 
@@ -206,9 +206,7 @@ def position_consistency(
     """
     options = CodedOptions(**interval)
     pair = read_pair(first, swapped, None, scale, options)
-    figure = share_figure(
-        "position consistency", pair.size, shares.accuracy_of, lambda cells: cells.sum((-1, -2)), "no_pairs"
-    )
+    figure = ACCURACY.figure(pair.size, name="position consistency")
     return estimate(figure, pair.units, options, n_missing=pair.n_missing)
 
 

@@ -14,6 +14,7 @@ from autorubric.metrics.audit.labelled_votes import distinct_names
 from autorubric.metrics.core.estimate import Estimate
 from autorubric.metrics.core.item_scores import PANEL, TRUTH, LabelledDataset
 from autorubric.metrics.core.label_table import table_of
+from autorubric.metrics.core.metric import CATEGORICAL
 from autorubric.metrics.core.read_votes import Cells, Column, Modes, cells_of
 from autorubric.metrics.core.resampling import IntervalOptions
 from autorubric.metrics.core.scales import Array, Binary, Interval, Ordinal, Scale, Weights
@@ -43,7 +44,7 @@ from autorubric.metrics.summaries.rater_table import count_items, na_stats, rate
 from autorubric.metrics.summaries.reliability import reliability_by_criterion
 from autorubric.metrics.summaries.report_result import JudgeReport
 from autorubric.metrics.summaries.sides import AbstainMode, Sides, modes_of, scale_at
-from autorubric.metrics.summaries.table_metrics import CATEGORICAL, FEW_OF_A_CLASS, layout_of, numbers_on
+from autorubric.metrics.summaries.table_metrics import FEW_OF_A_CLASS, layout_of, numbers_on
 
 _FEW_CELLS = 64
 """Maximum number of cells for which a criterion's agreement is cached, because small columns often repeat."""

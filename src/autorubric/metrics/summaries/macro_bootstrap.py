@@ -18,6 +18,8 @@ from autorubric.metrics.core.resampling import NO_ENDS, Ends, Resampling, Units,
 from autorubric.metrics.core.scales import Array, Codes
 from autorubric.metrics.core.votes_table import MeasuredCriterion
 from autorubric.metrics.figures.bias import ConfidenceInterval
+from autorubric.metrics.figures.classification import ACCURACY
+from autorubric.metrics.figures.specs import shown_metric
 from autorubric.metrics.summaries.compared_raters import ComparedRater
 from autorubric.metrics.summaries.results import BootstrapResults
 from autorubric.metrics.summaries.table_metrics import (
@@ -212,15 +214,16 @@ def macro_bootstrap(
     # Items without a labelled cell contribute nothing, so drawing them would only dilute the resamples.
     used = np.unique(cells.item[cells.truth.status > 0])
     sums = hstack([item_sums(raters, layout, used), _squared_errors(raters)[used]], format="csr")
-    order = np.argsort(places_with(layout, "accuracy")).astype(np.int64)
+    right, agreed = shown_metric("accuracy"), shown_metric("kappa")
+    order = np.argsort(places_with(layout, right)).astype(np.int64)
     ordered = np.array([one.weights is not None for one in layout.groups for _ in one.places], dtype=bool)
     with_kappa = order[ordered[order]]
     total = np.asarray(sums.sum(0), dtype=float)[: n * layout.width].reshape(n, layout.width)
-    each = by_criterion(layout, total, ("accuracy", "kappa"))
+    each = by_criterion(layout, total, (right, agreed))
     accuracies, kappas = each["accuracy"][:, order], each["kappa"][:, with_kappa]
 
     def compute(by_rater: Array, scores: Array) -> Array:
-        found = np.take(by_criterion(layout, by_rater, ("kappa",))["kappa"], with_kappa, axis=-1)
+        found = np.take(by_criterion(layout, by_rater, (agreed,))["kappa"], with_kappa, axis=-1)
         mean = mean_of_defined(np.where(np.isnan(kappas), np.nan, found))
         return np.stack([mean, np.sqrt(divide(scores[:, ::2], scores[:, 1::2]))], axis=1)
 
@@ -230,7 +233,7 @@ def macro_bootstrap(
     found = {}
     for at, rater in enumerate(raters):
         mine = sums[:, at * layout.width : (at + 1) * layout.width].toarray()
-        counts = [one[:, order] for one in share_counts(layout, mine, "accuracy")]
+        counts = [one[:, order] for one in share_counts(layout, mine, layout.groups, ACCURACY)]
         accuracy = float(mean_of_defined(accuracies[at]))
         accuracy_ends = share_ends(accuracy, *share_parts(*counts), resampling.confidence_level)
         kappa, n_kappas = float(mean_of_defined(kappas[at])), int((~np.isnan(kappas[at])).sum())

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal, overload
 from autorubric.datasets.item import TruthRule
 from autorubric.metrics.core.estimate import Estimate
 from autorubric.metrics.core.result import ResultBase, format_interval
+from autorubric.metrics.figures.classification import MET
 from autorubric.metrics.summaries.agreement import Agreement
 from autorubric.metrics.summaries.data_warnings import tied_labels_text
 from autorubric.metrics.summaries.highlights import PanelAndBest, highlight_sentences
@@ -25,7 +26,6 @@ from autorubric.metrics.summaries.rater_report import (
 from autorubric.metrics.summaries.reliability import Reliability
 from autorubric.metrics.summaries.rendering import TRUE_RATES_COLUMNS, TRUE_RATES_TITLE, column_table
 from autorubric.metrics.summaries.sides import AbstainMode
-from autorubric.metrics.summaries.table_metrics import MET
 from autorubric.support.blocks import Block, Cell, TableBlock, TextBlock
 from autorubric.support.frames import Library, in_library
 
