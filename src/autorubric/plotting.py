@@ -176,8 +176,9 @@ def plot_forest(
         raise ArgumentError(f"unknown metric {stat!r}; available: {', '.join(known)}")
     ax = plot_intervals({name: one[stat] for name, one in found.items()}, ax=ax)
     people = report.human_ceiling.per_criterion if report.human_ceiling else {}
-    marks = [(people[name].figures()[stat].value, at) for at, name in enumerate(found) if name in people]
-    if drawn := [(value, at) for value, at in marks if value is not None]:
+    theirs = {name: one.figures()[stat].value for name, one in people.items() if stat in one.figures()}
+    drawn = [(theirs[name], at) for at, name in enumerate(found) if theirs.get(name) is not None]
+    if drawn:
         ax.plot(*zip(*drawn, strict=True), "D", color=_ORANGE, fillstyle="none", label="people")
         ax.legend(frameon=False)
     ax.set(xlabel=f"{stat} ({rater})", ylabel="criterion")

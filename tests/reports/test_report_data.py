@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 import re
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, get_args
 
@@ -36,6 +37,7 @@ from autorubric.metrics import (
 from autorubric.metrics.core.estimate import Reason
 from autorubric.metrics.core.item_scores import TRUTH
 from autorubric.metrics.core.scales import Weights
+from autorubric.metrics.figures.specs import shown_metrics
 from autorubric.plotting import plot_agreement_matrix
 from autorubric.reports import report_html
 from autorubric.reports.item_details import truncation_for
@@ -105,13 +107,15 @@ def test_figures_are_those_of_the_metrics(reports: Reports, kinds: dict[str, Any
     told = kinds["data"]
     assert told["overview"]["kappa"]["v"] == pytest.approx(wanted.macro.kappa.value, abs=1e-5)
     assert told["overview"]["kappa"]["lo"] == pytest.approx(wanted.macro.kappa.low, abs=1e-5)
-    for key, rate in (("tpr", wanted.macro.recall), ("tnr", wanted.macro.specificity)):
+    for key, rate in (("recall", wanted.macro.recall), ("specificity", wanted.macro.specificity)):
         assert told["overview"][key]["v"] == pytest.approx(rate.value, abs=1e-5)
         assert told["overview"][key]["lo"] == pytest.approx(rate.low, abs=1e-5)
-    binary = {one["name"]: one for one in told["criteria"] if "tnr" in one}
+    binary = {one["name"]: one for one in told["criteria"] if "specificity" in one}
     for name, one in binary.items():
-        assert one["tnr"]["v"] == pytest.approx(wanted.per_criterion[name].specificity.value, abs=1e-5)
-        assert one["tpr"]["v"] == pytest.approx(wanted.per_criterion[name].recall.value, abs=1e-5)
+        assert one["specificity"]["v"] == pytest.approx(
+            wanted.per_criterion[name].specificity.value, abs=1e-5
+        )
+        assert one["recall"]["v"] == pytest.approx(wanted.per_criterion[name].recall.value, abs=1e-5)
     assert binary and len(binary) < len(told["criteria"])
     means = {one.name: one.mean for one in analysed.criteria}
     for one in told["criteria"]:
@@ -616,3 +620,14 @@ def test_plots_and_reports_agree_on_how_far_judges_agree(reports: Reports, tmp_p
                 pairs += 1
         assert pairs == 3
     pyplot.close("all")
+
+
+def test_scripts_name_no_metric() -> None:
+    """Columns, tiles and names of metrics are data, so a declared metric appears on the page."""
+    assets = files("autorubric.reports").joinpath("assets").iterdir()
+    scripts = [one for one in assets if one.name.endswith(".js")]
+    assert len(scripts) > 10
+    for script in scripts:
+        text = script.read_text(encoding="utf-8")
+        for one in shown_metrics():
+            assert not re.search(rf'\.{one.key}\b|"{one.key}"', text), (script.name, one.key)

@@ -18,7 +18,12 @@ from .core.estimate import (
     UndefinedEstimateError as UndefinedEstimateError,
 )
 from .core.intervals import clustered_se as clustered_se, wilson as wilson
-from .core.metric import MetricSpec as MetricSpec, metric as metric
+from .core.metric import (
+    MetricSpec as MetricSpec,
+    Shown as Shown,
+    TableMetric as TableMetric,
+    metric as metric,
+)
 from .core.read_votes import votes_table as votes_table
 from .core.scales import (
     Binary as Binary,

@@ -50,6 +50,7 @@ def comparison(run: ReadRun, cells: CellColumns, base: ReadRun, strings: StringT
         "score_p": number(found.p_value),
         "means": [number(score_distribution([pair[side] for pair in both]).mean) for side in (0, 1)],
         "headline": _headline(run, cells, base, answers, mine, theirs),
+        "stat": "accuracy",
         "criteria": _by_criterion(run, cells, base, answers),
         "scores": [number(one) for one in theirs],
         "changed": changed,
@@ -167,7 +168,7 @@ def _by_criterion(run: ReadRun, cells: CellColumns, base: ReadRun, answers: Arra
             "at": at,
             "value": bias_figure(values),
             "p": number(p),
-            "accuracy": None if right is None else {**_comparison_json(right), "p": number(q)},
+            "answers": None if right is None else {**_comparison_json(right), "p": number(q)},
         }
         for (at, values, right), p, q in zip(rows, adjusted, of_right, strict=True)
     ]

@@ -150,13 +150,15 @@ def report_html(
     found = _figures.RunFindings.of(read)
     strings = StringTable()
     items = item_columns(read, cells, strings, max_chars)
+    criteria, judges = _figures.criteria(read, cells, found), _figures.judges(read, found)
     content: dict[str, Any] = {
         "format": FORMAT,
+        "metrics": _figures.shown_on_pages(found, criteria, judges),
         "overview": _figures.overview(read, found),
         "first": highlights(read, cells),
         "counts": flag_counts(read, cells),
-        "criteria": _figures.criteria(read, cells, found),
-        "judges": _figures.judges(read, found),
+        "criteria": criteria,
+        "judges": judges,
         "cells": cell_columns(read, cells, strings),
         "compare": None if baseline is None else comparison(read, cells, ReadRun.of(baseline), strings),
         "items": items,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, Final
@@ -10,16 +10,19 @@ from typing import Any, Final
 import numpy as np
 
 from autorubric.errors import TokenUsage
-from autorubric.metrics.audit.bias import BIASES, SHIFTS, BiasReport, bias_report
+from autorubric.metrics.audit.bias import BIASES, BiasReport, bias_report
 from autorubric.metrics.audit.item_analysis import ItemAnalysis, item_analysis
 from autorubric.metrics.core.item_scores import TRUTH
+from autorubric.metrics.core.metric import SIGNED, Page, Shown
 from autorubric.metrics.core.scales import Array, Interval
 from autorubric.metrics.core.votes_table import ABSTAINED, ANSWERED, FAILED, NOT_APPLICABLE, Outcome
 from autorubric.metrics.figures.distributions import score_distribution
 from autorubric.metrics.figures.many_raters import percent_agreement
+from autorubric.metrics.figures.specs import shown_metrics
 from autorubric.metrics.summaries.highlights import PanelAndBest
 from autorubric.metrics.summaries.judge_report import judge_report
-from autorubric.metrics.summaries.reliability import mean_kappa, ordered_values
+from autorubric.metrics.summaries.rater_report import metric_on
+from autorubric.metrics.summaries.reliability import TITLES, mean_kappa, ordered_values
 from autorubric.metrics.summaries.report_result import JudgeReport
 from autorubric.metrics.summaries.run_comparison import RunComparison, compare_run
 from autorubric.reports.items import FLAGS, CellColumns
@@ -40,6 +43,24 @@ MOST_IN_MATRIX: Final = 24
 
 CONFUSING: Final = 8
 """Number of items listed as the most confusing on a criterion's page."""
+
+
+_BIASES: Final = {
+    "leniency": (
+        "Leniency",
+        "asymmetry of errors: mean error at a label of ½; for MET/UNMET (FPR − FNR) / 2",
+    ),
+    "length_lean": ("Length", "correlation of error and length"),
+    "position_lean": ("Position", "win rate of the candidate shown first − ½"),
+    "self_preference": ("Own family", "texts by the judge's own model family − other texts"),
+    "mean_difference": ("Mean difference", "judge − label, values on 0 to 1; depends on the base rate"),
+    "pass_rate_difference": ("Pass rate", "judge − label; depends on the base rate"),
+}
+"""Heading and explanation of each kind of bias."""
+
+
+_STATS: Final = {"accuracy": "proportion of correct answers", "mae": "mean error of values (lower is better)"}
+"""Metrics by which judges are compared in pairs."""
 
 
 @dataclass(frozen=True)
@@ -86,10 +107,7 @@ def overview(run: ReadRun, found: RunFindings) -> dict[str, Any]:
         "n_scored": spread.n_samples,
         "edges": [number(edge) for edge in spread.bin_edges],
         "counts": list(spread.bin_counts),
-        **_figures_of(means, "accuracy", "kappa", "pearson"),
-        "tpr": figure(means.recall),
-        "tnr": figure(means.specificity),
-        "n_binary": means.defined["specificity"][1],
+        **{key: figure(one) for key, one in means.figures().items() if key in _keys_on("overview")},
         "n_labelled": found.judges.n_items,
         "coverage": number(panel.coverage),
     }
@@ -102,8 +120,60 @@ def overview(run: ReadRun, found: RunFindings) -> dict[str, Any]:
         content["same_edges"] = (
             _unit_interval(graded) == _unit_interval(scores) == Interval(low=0.0, high=1.0)
         )
-        content["scores"] = {name: figure(one) for name, one in panel.scores.figures().items()}
     return content
+
+
+def shown_on_pages(
+    found: RunFindings, criteria: Sequence[Mapping[str, Any]], judges: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the names of metrics, and the tiles and columns of each view."""
+    applies = found.judges.macro.defined
+    rows: list[Mapping[str, Any]] = judges["rows"]
+    # A metric of a single scale has a column only if it has a value.
+    columns = {
+        "overview": [
+            one for one in _metrics_on("overview") if applies[one.key][1] or _on_all_scales(one.over)
+        ],
+        "criteria": [one for one in _metrics_on("criteria") if any(one.key in row for row in criteria)],
+        "judges": [one for one in _metrics_on("judges") if _on_all_scales(one.over) or _has_value(one, rows)],
+    }
+    return {
+        "reliability": {"key": "alpha", "name": "Judges' alpha"},
+        "names": dict(TITLES) | {one.key: one.title for one in shown_metrics() if one.each},
+        **{
+            view: [
+                {
+                    "key": one.key,
+                    "name": one.tile or f"{one.column}, mean of criteria"
+                    if view == "overview"
+                    else one.column,
+                    "share": one.bounds == (0.0, 1.0),
+                    "plot": one.bounds == SIGNED,
+                    "about": one.explanation or None,
+                }
+                for one in sorted(metrics, key=lambda one: view != "overview" and one.bounds != SIGNED)
+            ]
+            for view, metrics in columns.items()
+        },
+    }
+
+
+def _metrics_on(view: Page) -> list[Shown]:
+    return [
+        one for one in shown_metrics() if view in one.pages and (one.each if view == "criteria" else one.over)
+    ]
+
+
+def _keys_on(view: Page) -> set[str]:
+    return {one.key for one in _metrics_on(view)}
+
+
+def _on_all_scales(levels: Sequence[str]) -> bool:
+    return set(CATEGORICAL) <= {*levels, "ranking"}
+
+
+def _has_value(metric: Shown, rows: Sequence[Mapping[str, Any]]) -> bool:
+    return any(row[metric.key] is not None and row[metric.key]["v"] is not None for row in rows)
 
 
 def _figures_of(results: Any, *names: str) -> dict[str, Any]:
@@ -174,10 +244,11 @@ def _criterion_figures(run: ReadRun, found: RunFindings, at: int, analysed: Any)
     agreed = found.judges.per_criterion.get(name)
     if agreed is not None:
         content["figures"] = {key: figure(one) for key, one in agreed.figures().items()}
-        content["kappa"] = figure(agreed.weighted_kappa if measured.level == "ordinal" else agreed.kappa)
-        content["accuracy"] = figure(agreed.accuracy)
-        if measured.level == "binary":
-            content |= {"tpr": figure(agreed.recall), "tnr": figure(agreed.specificity)}
+        content |= {
+            one.key: figure(metric_on(agreed, one.key))
+            for one in _metrics_on("criteria")
+            if measured.level in one.each or _on_all_scales(one.each)
+        }
         content["n"] = agreed.n
         if agreed.table and any(map(any, agreed.table)):
             outcomes = run.table.outcomes.get(at)
@@ -289,13 +360,10 @@ def judges(run: ReadRun, found: RunFindings) -> dict[str, Any]:
         counts = run.verdicts() if one.kind == "panel" else verdicts.get(one.rater)
         if counts is not None and one.kind != "human":
             content["verdicts"] = counts.to_dict()
-        if one.scores is not None:
-            content["score_bias"] = figure(one.scores.figures().get("mae"))
         if one.kind == "judge" and one.rater in biases:
             content["biases"] = {
                 kind: {**(figure(each.effect) or {}), "p": number(each.adjusted_p_value)}
-                for kind in (*BIASES, *SHIFTS)
-                if kind != "own_error_difference"
+                for kind in _BIASES
                 for each in (getattr(biases[one.rater], kind),)
             }
         content |= spent.get(one.rater, {}) if one.kind == "judge" else {}
@@ -304,11 +372,15 @@ def judges(run: ReadRun, found: RunFindings) -> dict[str, Any]:
     return {
         "too_many": MOST_IN_PAIRS if len(run.table.judges) > MOST_IN_PAIRS else None,
         "rows": rows,
+        "kinds": [
+            {"key": key, "name": name, "about": about, "tested": key in BIASES}
+            for key, (name, about) in _BIASES.items()
+        ],
         "matrix": _matrix(run),
         "pairs": []
         if pairs is None
         else [_pair(one) for one in (*pairs.judges, *([pairs.panel] if pairs.panel else []))],
-        "stat": pairs.stat if pairs is not None else None,
+        "stat": None if pairs is None else _STATS[pairs.stat],
         "same_cells": _same_cells(found.judges.panel_and_best),
         "ties": {"n": pairs.n_ties, "answered": pairs.n_ties_answered} if pairs is not None else None,
         "ceiling": _ceiling(found),
@@ -324,6 +396,7 @@ def _ceiling(found: RunFindings) -> dict[str, Any] | None:
     return {
         "humans": list(people.humans),
         "figures": {key: figure(one) for key, one in people.macro.figures().items()},
+        "compared": "kappa",
         "gap": {who: figure(one.kappa) for who, one in people.gap.items()},
     }
 

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeAlias, TypedDict, Unpack
+from typing import Any, Literal, ParamSpec, TypeAlias, TypedDict, Unpack
 
 import numpy as np
 
 from autorubric.criteria.values import Level
 from autorubric.errors import ArgumentError
+from autorubric.metrics.core.contingency import NumberPairs, divide
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.estimation import Figure, delta, proportion, square
+from autorubric.metrics.core.resampling import IntervalOptions
 from autorubric.metrics.core.scales import Array
-
-if TYPE_CHECKING:
-    from autorubric.metrics.core.contingency import NumberPairs
-    from autorubric.metrics.core.resampling import IntervalOptions
 
 P = ParamSpec("P")
 
@@ -45,7 +43,8 @@ class TableMetric:
     Attributes:
         name: Name in descriptions of methods.
         compute: Function from counts, shape `(…, K, K)` with the truth in rows, to values, shape `(…)`, NaN
-            where undefined. If `weighted`, it also takes agreement weights of shape `(K, K)`.
+            where undefined. If `weighted`, it also takes agreement weights, shape `(K, K)` or None. Not
+            required for a proportion.
         reason: Reason why it is undefined if there are pairs.
         reason_of: Function from a table to the reason; None for always the same.
         bounds: Smallest and largest possible value.
@@ -61,7 +60,7 @@ class TableMetric:
     """
 
     name: str
-    compute: Callable[..., Array]
+    compute: Callable[..., Array] | None = None
     reason: Reason = "no_pairs"
     reason_of: Callable[[Array], Reason] | None = None
     bounds: tuple[float, float] = (0.0, 1.0)
@@ -73,6 +72,13 @@ class TableMetric:
     weighted_name: str = ""
     fewest: int = 1
     has_interval: bool = True
+
+    def of(self, tables: Array, weights: Array | None = None) -> Array:
+        """Compute the metric of each table, shape `(…)`; NaN where undefined."""
+        if self.compute is not None:
+            return np.asarray(self.compute(tables, weights) if self.weighted else self.compute(tables))
+        assert self.hits is not None, f"{self.name} has neither compute nor hits"
+        return divide(self.hits(tables), self.trials(tables))
 
     def why_undefined(self, table: Array) -> Reason:
         """Return the reason why the metric of a table is undefined."""
@@ -98,10 +104,9 @@ class TableMetric:
                 "analytic": proportion,
                 "trials": lambda sums: self.trials(square(sums, size)),
             }
-        arguments = (weights,) if self.weighted else ()
         return Figure(
             name=name or self.name,
-            compute=lambda sums: self.compute(square(sums, size), *arguments),
+            compute=lambda sums: self.of(square(sums, size), weights),
             reason=lambda sums: self.why_undefined(sums.reshape(size, size)),
             bounds=self.bounds,
             **settings,
@@ -129,6 +134,7 @@ class Shown:
         column: Heading of columns on pages; empty for the label with a capital.
         tile: Heading of the tile on the first page of a report.
         pages: Pages of a report that have a column or tile.
+        explanation: Sentence, without its period, that explains the column.
         each: Levels at which `agreement` and `judge_report` contain it for each criterion.
         over: Levels at which `judge_report` contains its means and pooled values over criteria.
         run: Levels at which `compute_metrics` contains it for each criterion.
@@ -149,6 +155,7 @@ class Shown:
     column: str = ""
     tile: str = ""
     pages: tuple[Page, ...] = ("criteria", "judges")
+    explanation: str = ""
     each: tuple[Level, ...] = ALL_LEVELS
     over: tuple[Level, ...] = ALL_LEVELS
     run: tuple[Level, ...] = ALL_LEVELS
@@ -272,7 +279,9 @@ def show(shown: Shown, name: str, levels: tuple[Level, ...], bounds: Bounds = (0
     """Declare that results contain a metric, also one without a function."""
     completed = shown.completed(name, levels, bounds)
     if not (completed.table or completed.numbers or completed.ranks):
-        raise ArgumentError(f"metric {name!r}: shown needs a table, which computes it from confusion tables")
+        raise ArgumentError(
+            f"metric {name!r}: shown must have a table; pass shown=Shown(table=TableMetric(…))"
+        )
     if completed.key in SHOWN:
         raise ArgumentError(f"metric {name!r}: results already contain a metric {completed.key!r}")
     SHOWN[completed.key] = completed

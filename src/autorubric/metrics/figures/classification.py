@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from functools import partial
 from itertools import chain
 from typing import Any, TypeAlias, Unpack
@@ -23,7 +22,7 @@ from autorubric.metrics.core.scales import Array, Binary, Interval, Nominal, Sca
 MET = 1
 """Index of MET among the categories of a binary criterion."""
 
-ACCURACY = TableMetric(name="accuracy", compute=shares.accuracy_of, hits=shares.hits)
+ACCURACY = TableMetric(name="accuracy", hits=shares.hits)
 BALANCED_ACCURACY = TableMetric(
     name="balanced accuracy",
     compute=shares.balanced_accuracy_of,
@@ -178,6 +177,7 @@ def macro_f1(
     shown=Shown(
         table=MCC,
         key="phi",
+        label="Matthews correlation",
         title="Matthews' correlation",
         over=(),
         run=("binary",),
@@ -217,7 +217,6 @@ def _adjacent(k: int) -> TableMetric:
 
     return TableMetric(
         name="adjacent accuracy",
-        compute=lambda tables: shares.adjacent_accuracy_of(tables, k),
         hits=lambda tables: (tables * shares.near(tables.shape[-1], k)).sum((-1, -2)),
         note=note,
     )
@@ -308,20 +307,16 @@ def _one_class(
     is_share: bool = False,
     denominators: Callable[[Array], Array] | None = None,
 ) -> OneClassMetric:
-    def hits(tables: Array, positive: int) -> Array:
-        return rate.numerator(shares.one_vs_rest(tables, positive))
-
-    def trials(tables: Array, positive: int) -> Array:
-        return rate.denominator(shares.one_vs_rest(tables, positive))
-
     def metric_of(positive: int) -> TableMetric:
+        if is_share:
+            return TableMetric(
+                name=name,
+                reason=reason,
+                hits=lambda tables: rate.numerator(shares.one_vs_rest(tables, positive)),
+                trials=lambda tables: rate.denominator(shares.one_vs_rest(tables, positive)),
+            )
         compute = partial(rate, positive=positive)
-        found = TableMetric(name=name, compute=compute, reason=reason, denominators=denominators)
-        if not is_share:
-            return found
-        return replace(
-            found, hits=partial(hits, positive=positive), trials=partial(trials, positive=positive)
-        )
+        return TableMetric(name=name, compute=compute, reason=reason, denominators=denominators)
 
     return metric_of
 
@@ -438,6 +433,7 @@ def precision(
         per_option=recall_at,
         label="sensitivity (recall, TPR)",
         column="TPR",
+        explanation="TPR (sensitivity): proportion of items labelled MET that judges answer MET",
         tile="Sensitivity (TPR), mean of criteria",
         pages=("overview", "criteria"),
         each=_BINARY,
@@ -474,6 +470,7 @@ def recall(
         table=specificity_at(MET),
         label="specificity (TNR)",
         column="TNR",
+        explanation="TNR (specificity): proportion of items labelled UNMET that judges answer UNMET",
         tile="Specificity (TNR), mean of criteria",
         pages=("overview", "criteria"),
         each=_BINARY,

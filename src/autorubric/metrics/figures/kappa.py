@@ -141,6 +141,7 @@ show(
         key="kappa",
         title="Cohen's kappa",
         column="Kappa",
+        explanation="Kappa is weighted on ordered scales",
         tile="Kappa, mean of criteria",
         pages=("overview", "criteria", "judges"),
         order=30,

@@ -254,10 +254,9 @@ def _of_one_table(
     if criterion.level != "binary":
         reasons.update(dict.fromkeys(_names_of(_of_one_class()), "not_comparable"))
     metrics = [one for one in _pooled_metrics() if criterion.level in one.run_mean or one.key == "phi"]
-    found = reasons.of_table(counts, metrics)
     if ordered:
-        weights = weights_on_values(criterion)
-        found |= reasons.of_table(counts, [shown_metric("weighted_kappa")], weights=weights)
+        metrics.append(shown_metric("weighted_kappa"))
+    found = reasons.of_table(counts, metrics, weights=weights_on_values(criterion) if ordered else None)
     return PooledMetrics(
         n=int(counts.sum()),
         n_labelled=sum(int((cells.truth.status[cells.spans[place]] > 0).sum()) for place in places),

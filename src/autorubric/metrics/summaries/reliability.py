@@ -41,6 +41,19 @@ USUAL: Mapping[Level, tuple[ReliabilityStat, ...]] = {
 }
 """Default metrics for each measurement level."""
 
+TITLES: Mapping[ReliabilityStat, str] = {
+    "alpha": "Krippendorff's alpha",
+    "fleiss": "Fleiss' kappa",
+    "conger": "Conger's kappa",
+    "ac1": "Gwet's AC1",
+    "ac2": "Gwet's AC2",
+    "percent_agreement": "percent agreement",
+    "icc": "intraclass correlation",
+    "cronbach": "Cronbach's alpha",
+    "kendall_w": "kendall w",
+}
+"""Names of the metrics on pages."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RaterShares:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
-from autorubric.metrics.core.result import format_interval
+from autorubric.metrics.core.result import MetricValues, format_interval
 from autorubric.metrics.figures.bias import BiasResult, ConfidenceInterval
+from autorubric.metrics.figures.specs import shown_metrics
+from autorubric.metrics.summaries.criterion_metrics import names_in_run
 from autorubric.metrics.summaries.results import (
     AnyCriterionMetrics,
     CorrelationResult,
@@ -52,22 +54,7 @@ def _begins_formula(text: str) -> bool:
 
 
 _MATRICES_SHOWN = 12
-_WORDS = {
-    "accuracy": "accuracy",
-    "balanced_accuracy": "balanced accuracy",
-    "precision": "precision",
-    "sensitivity": "sensitivity (recall, TPR)",
-    "specificity": "specificity (TNR)",
-    "f1": "F1",
-    "kappa": "kappa",
-    "weighted_kappa": "weighted kappa",
-    "mcc": "Matthews correlation",
-    "pearson": "Pearson",
-}
-"""Headings of the metrics of `PooledMetrics`, of which all up to kappa are also means over criteria."""
 
-TRUE_RATES_TITLE = "Sensitivity and specificity, with MET as the positive class"
-TRUE_RATES_COLUMNS = ("criterion", "TPR", "TPR interval", "MET", "TNR", "TNR interval", "UNMET")
 
 _Row = TypeVar("_Row")
 
@@ -78,6 +65,39 @@ def column_table(
     """Return a table with one row per element, from a function for each heading."""
     cells = tuple(tuple(cell(row) for cell in columns.values()) for row in rows)
     return TableBlock(title=title, columns=tuple(columns), rows=cells)
+
+
+def others_of(results: Iterable[MetricValues]) -> list[str]:
+    """Return the names of the metrics of installed packages in any of the results."""
+    return list(dict.fromkeys(name for one in results for name in one.more))
+
+
+Rate: TypeAlias = tuple[float | None, str, int]
+"""A rate with its interval and the number of labels."""
+
+
+def true_rates_table(rows: Iterable[tuple[str, Rate, Rate]]) -> TableBlock:
+    """Return a table of sensitivity and specificity by criterion."""
+    return TableBlock(
+        title="Sensitivity and specificity, with MET as the positive class",
+        columns=("criterion", "TPR", "TPR interval", "MET", "TNR", "TNR interval", "UNMET"),
+        rows=tuple((name, *tpr, *tnr) for name, tpr, tnr in rows),
+    )
+
+
+def warnings_block(warnings: Iterable[str]) -> TextBlock:
+    """Return a block that lists warnings."""
+    return TextBlock(title="Warnings", text="\n".join(f"- {warning}" for warning in warnings))
+
+
+def _labels() -> dict[str, str]:
+    """Return the headings of metrics by name; recall is shown as sensitivity."""
+    return {name: one.label for one in shown_metrics() for name in names_in_run(one) if name != "recall"}
+
+
+def _mean_name(name: str) -> str:
+    """Return the metric of which a field of `RaterMetrics` is the mean over criteria."""
+    return name.removeprefix("criterion_").removeprefix("mean_")
 
 
 def metric_blocks(
@@ -91,8 +111,9 @@ def metric_blocks(
         _score_block(panel),
         _criteria_table(panel.per_criterion),
     ]
-    if any(isinstance(one, CriterionMetrics) for one in panel.per_criterion):
-        blocks.append(_true_rates_table(panel.per_criterion))
+    binary = [one for one in panel.per_criterion if isinstance(one, CriterionMetrics)]
+    if binary:
+        blocks.append(true_rates_table(map(_true_rates, binary)))
     if judges:
         blocks.append(_judges_table(judges))
     categorical = [
@@ -107,9 +128,7 @@ def metric_blocks(
             )
             for one in categorical
         ]
-    if warnings:
-        blocks.append(TextBlock(title="Warnings", text="\n".join(f"- {warning}" for warning in warnings)))
-    return blocks
+    return [*blocks, warnings_block(warnings)] if warnings else blocks
 
 
 def _overview(panel: RaterMetrics, n_items: int) -> ScalarBlock:
@@ -128,7 +147,8 @@ def _overview(panel: RaterMetrics, n_items: int) -> ScalarBlock:
 
 
 def _macro_table(panel: RaterMetrics) -> TableBlock:
-    names = {"mean_kappa" if name == "kappa" else f"criterion_{name}": name for name in list(_WORDS)[:7]}
+    labels = _labels()
+    names = {name: _mean_name(name) for name in panel.defined if _mean_name(name) in labels}
     intervals = {"sensitivity": panel.criterion_sensitivity_ci, "specificity": panel.criterion_specificity_ci}
     if panel.bootstrap is not None:
         intervals |= {"accuracy": panel.bootstrap.accuracy_ci, "kappa": panel.bootstrap.kappa_ci}
@@ -136,7 +156,7 @@ def _macro_table(panel: RaterMetrics) -> TableBlock:
         "Mean over criteria",
         [name for name in names if panel.defined[name][1]],
         {
-            "figure": lambda name: _WORDS[names[name]],
+            "figure": lambda name: labels[names[name]],
             "mean": lambda name: getattr(panel, name),
             "interval": lambda name: _ends(intervals.get(names[name])),
             "criteria defined": lambda name: "{} of {}".format(*panel.defined[name]),
@@ -149,7 +169,10 @@ def _ends(interval: ConfidenceInterval | None) -> str:
 
 
 def _pooled_block(panel: RaterMetrics) -> ScalarBlock:
-    figures = [(words, getattr(panel.pooled, name)) for name, words in _WORDS.items()]
+    labels = _labels() | {"pearson": "Pearson"}
+    names = [*map(_mean_name, panel.defined), "weighted_kappa", "mcc", "pearson"]
+    shown = [name for name in names if name in labels and hasattr(panel.pooled, name)]
+    figures = [(labels[name], getattr(panel.pooled, name)) for name in shown]
     return ScalarBlock(
         title="All cells pooled (mixes base rates; read the means over criteria first)",
         figures=(("pairs", panel.pooled.n), *((name, value) for name, value in figures if value is not None)),
@@ -192,18 +215,25 @@ def _criteria_table(per_criterion: Sequence[AnyCriterionMetrics]) -> TableBlock:
             "kappa": lambda one: shown_value(one, "kappa"),
             "F1": lambda one: shown_value(one, "f1"),
             "RMSE": lambda one: shown_value(one, "rmse"),
+            **_other_columns(per_criterion),
         },
     )
 
 
-def _true_rates_table(per_criterion: Sequence[AnyCriterionMetrics]) -> TableBlock:
-    rows: list[tuple[Cell, ...]] = []
-    for one in per_criterion:
-        if isinstance(one, CriterionMetrics):
-            met, unmet = one.support_true, one.n_samples - one.support_true
-            tpr, tnr = _ends(one.sensitivity_ci), _ends(one.specificity_ci)
-            rows.append((one.name, one.sensitivity, tpr, met, one.specificity, tnr, unmet))
-    return TableBlock(title=TRUE_RATES_TITLE, columns=TRUE_RATES_COLUMNS, rows=tuple(rows))
+def _other_columns(results: Sequence[MetricValues]) -> dict[str, Callable[[MetricValues], Cell]]:
+    """Return columns of the metrics of installed packages, by heading."""
+    labels = _labels()
+
+    def column(name: str) -> Callable[[MetricValues], Cell]:
+        return lambda one: one.more.get(name)
+
+    return {labels[_mean_name(name)]: column(name) for name in others_of(results)}
+
+
+def _true_rates(one: CriterionMetrics) -> tuple[str, Rate, Rate]:
+    met, unmet = one.support_true, one.n_samples - one.support_true
+    tpr, tnr = _ends(one.sensitivity_ci), _ends(one.specificity_ci)
+    return one.name, (one.sensitivity, tpr, met), (one.specificity, tnr, unmet)
 
 
 def _judges_table(judges: Mapping[str, JudgeMetrics]) -> TableBlock:
@@ -220,6 +250,7 @@ def _judges_table(judges: Mapping[str, JudgeMetrics]) -> TableBlock:
             "score RMSE": lambda one: one.score_rmse,
             "score Pearson": lambda one: one.score_pearson.coefficient,
             "bias": lambda one: one.bias.mean_bias,
+            **_other_columns(list(judges.values())),
         },
     )
 
@@ -230,7 +261,7 @@ def metric_rows(panel: RaterMetrics, judges: Mapping[str, JudgeMetrics]) -> list
     for who, rater in (("panel", panel), *judges.items()):
         means = {name: getattr(rater, f"criterion_{name}") for name in _BINARY_COLUMNS[:-2]}
         shares = {name: getattr(rater, name) for name in ("coverage", "abstention_rate", "failure_rate")}
-        means["kappa"] = rater.mean_kappa
+        means |= {"kappa": rater.mean_kappa, **{_mean_name(name): mean for name, mean in rater.more.items()}}
         rows.append({"rater": who, "criterion": "macro", "n": rater.pooled.n, **shares, **means})
         rows += [_row(who, one) for one in rater.per_criterion]
     return rows
@@ -268,4 +299,4 @@ def _row(who: str, one: AnyCriterionMetrics) -> dict[str, Any]:
         if isinstance(found, CorrelationResult):
             found = found.coefficient
         row[name] = found.mean_bias if isinstance(found, BiasResult) else found
-    return row
+    return row | dict(one.more)

@@ -36,8 +36,7 @@ def headlines() -> tuple[Shown, ...]:
 
 def table_value(metric: TableMetric, table: Array, weights: Array | None = None) -> float | Reason:
     """Compute a metric of one table, or return the reason why it is undefined."""
-    arguments = (weights,) if metric.weighted else ()
-    value = float(metric.compute(table, *arguments))
+    value = float(metric.of(table, weights))
     return metric.why_undefined(table) if np.isnan(value) else value
 
 
@@ -77,7 +76,7 @@ class ScaleGroup:
         assert table is not None
         if self.weights is None and (table.weighted or metric.needs_order):
             return np.full(tables.shape[:-2], np.nan)
-        return table.compute(tables, self.weights) if table.weighted else table.compute(tables)
+        return table.of(tables, self.weights)
 
     @property
     def stop(self) -> int:
