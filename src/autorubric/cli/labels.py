@@ -17,7 +17,7 @@ from autorubric.cli.output import print_blocks, print_json
 from autorubric.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from autorubric.metrics.summaries.human_agreement import HumanAgreement
+    from autorubric.metrics.summaries.judge_report import HumanAgreement
     from autorubric.runs.review import Mark
 
 

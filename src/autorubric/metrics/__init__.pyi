@@ -25,6 +25,7 @@ from .core.metric import (
     metric as metric,
 )
 from .core.read_votes import votes_table as votes_table
+from .core.result import spreadsheet_safe as spreadsheet_safe
 from .core.scales import (
     Binary as Binary,
     Interval as Interval,
@@ -140,8 +141,11 @@ from .summaries.agreement import (
 )
 from .summaries.compute import MetricsResult as MetricsResult, compute_metrics as compute_metrics
 from .summaries.highlights import PanelAndBest as PanelAndBest
-from .summaries.human_agreement import HumanAgreement as HumanAgreement, human_agreement as human_agreement
-from .summaries.judge_report import judge_report as judge_report
+from .summaries.judge_report import (
+    HumanAgreement as HumanAgreement,
+    human_agreement as human_agreement,
+    judge_report as judge_report,
+)
 from .summaries.opinions import (
     AggregatedScore as AggregatedScore,
     aggregate_scores as aggregate_scores,
@@ -162,7 +166,6 @@ from .summaries.reliability import (
     Reliability as Reliability,
     reliability as reliability,
 )
-from .summaries.rendering import spreadsheet_safe as spreadsheet_safe
 from .summaries.report_result import JudgeReport as JudgeReport
 from .summaries.results import (
     BootstrapResults as BootstrapResults,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import Field, dataclass, field, fields, is_dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias, TypeVar, overload
 
 import numpy as np
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
+Row = TypeVar("Row")
 
 
 class Record:
@@ -186,3 +188,55 @@ def interval_table(title: str, figures: Mapping[str, Estimate]) -> TableBlock:
 def format_notes(notes: tuple[str, ...]) -> list[Block]:
     """Return a block that lists notes, or nothing without notes."""
     return [TextBlock(title="Notes", text="\n".join(f"- {note}" for note in notes))] if notes else []
+
+
+def column_table(title: str, rows: Iterable[Row], columns: Mapping[str, Callable[[Row], Cell]]) -> TableBlock:
+    """Return a table with one row per element, from a function for each heading."""
+    cells = tuple(tuple(cell(row) for cell in columns.values()) for row in rows)
+    return TableBlock(title=title, columns=tuple(columns), rows=cells)
+
+
+Rate: TypeAlias = tuple[float | None, str, int]
+"""A rate with its interval and the number of labels."""
+
+
+def true_rates_table(rows: Iterable[tuple[str, Rate, Rate]]) -> TableBlock:
+    """Return a table of sensitivity and specificity by criterion."""
+    return TableBlock(
+        title="Sensitivity and specificity, with MET as the positive class",
+        columns=("criterion", "TPR", "TPR interval", "MET", "TNR", "TNR interval", "UNMET"),
+        rows=tuple((name, *tpr, *tnr) for name, tpr, tnr in rows),
+    )
+
+
+def warnings_block(warnings: Iterable[str]) -> TextBlock:
+    """Return a block that lists warnings."""
+    return TextBlock(title="Warnings", text="\n".join(f"- {warning}" for warning in warnings))
+
+
+# Characters that spreadsheets treat as the beginning of a formula, including full-width forms.
+_STARTS: Final = frozenset("=+-@\t\r\n＝＋－＠")
+
+
+def spreadsheet_safe(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a copy of a table with `'` before any text that a spreadsheet would run as a formula.
+
+    Such text starts with `=`, `+`, `-`, `@` (or their full-width forms), a tab or a line break, optionally
+    after spaces and invisible characters. Column and row names are also escaped. Numbers are unchanged. The
+    result is for human readers, because other programs treat the `'` as part of the text.
+
+    Args:
+        frame: Table to escape, for example the result of `EvalResult.votes_table`.
+    """
+    marked = frame.map(_escape).rename(index=_escape, columns=_escape)
+    return marked.rename_axis(index=_escape, columns=_escape)
+
+
+def _escape(cell: Any) -> Any:
+    return f"'{cell}" if isinstance(cell, str) and _begins_formula(cell) else cell
+
+
+def _begins_formula(text: str) -> bool:
+    # Unicode category C contains control and invisible characters, and Z all kinds of spaces.
+    seen = (letter for letter in text if letter in _STARTS or unicodedata.category(letter)[0] not in "CZ")
+    return next(seen, "") in _STARTS

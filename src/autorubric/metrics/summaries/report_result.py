@@ -8,12 +8,18 @@ from typing import TYPE_CHECKING, Literal, overload
 
 from autorubric.datasets.item import TruthRule
 from autorubric.metrics.core.estimate import Estimate
-from autorubric.metrics.core.result import ResultBase, format_interval
+from autorubric.metrics.core.result import (
+    Rate,
+    ResultBase,
+    column_table,
+    format_interval,
+    true_rates_table,
+    warnings_block,
+)
 from autorubric.metrics.figures.classification import MET
 from autorubric.metrics.figures.specs import shown_metric
 from autorubric.metrics.summaries.agreement import Agreement
-from autorubric.metrics.summaries.data_warnings import tied_labels_text
-from autorubric.metrics.summaries.highlights import PanelAndBest, highlight_sentences
+from autorubric.metrics.summaries.highlights import PanelAndBest, highlight_sentences, tied_labels_text
 from autorubric.metrics.summaries.rater_report import (
     HeadlineFigures,
     HumanCeilings,
@@ -25,13 +31,6 @@ from autorubric.metrics.summaries.rater_report import (
     names_of,
 )
 from autorubric.metrics.summaries.reliability import Reliability
-from autorubric.metrics.summaries.rendering import (
-    Rate,
-    column_table,
-    others_of,
-    true_rates_table,
-    warnings_block,
-)
 from autorubric.metrics.summaries.sides import AbstainMode
 from autorubric.support.blocks import Block, Cell, TableBlock, TextBlock
 from autorubric.support.frames import Library, in_library
@@ -160,7 +159,7 @@ def _criteria_table(
     if ceiling is not None:
         people = ceiling.per_criterion
         columns["people's kappa"] = lambda name: people[name].kappa.value if name in people else None
-    for name in others_of(agreed.values()):
+    for name in dict.fromkeys(name for one in agreed.values() for name in one.more):
         columns |= _other_column(agreed, name)
     if reliability:
         columns["alpha among judges"] = lambda name: reliability[name].alpha.value
