@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from typing import Any, Final
 
 import numpy as np
@@ -17,12 +16,11 @@ from autorubric.metrics.core.metric import SIGNED, Page, Shown
 from autorubric.metrics.core.scales import Array, Interval
 from autorubric.metrics.core.votes_table import ABSTAINED, ANSWERED, FAILED, NOT_APPLICABLE, Outcome
 from autorubric.metrics.figures.distributions import score_distribution
-from autorubric.metrics.figures.many_raters import percent_agreement
 from autorubric.metrics.figures.specs import shown_metrics
 from autorubric.metrics.summaries.highlights import PanelAndBest
 from autorubric.metrics.summaries.judge_report import judge_report
 from autorubric.metrics.summaries.rater_report import metric_on
-from autorubric.metrics.summaries.reliability import TITLES, mean_kappa, ordered_values
+from autorubric.metrics.summaries.reliability import TITLES, pair_agreements
 from autorubric.metrics.summaries.report_result import JudgeReport
 from autorubric.metrics.summaries.run_comparison import RunComparison, compare_run
 from autorubric.reports.items import FLAGS, CellColumns
@@ -442,30 +440,7 @@ def _matrix(run: ReadRun) -> dict[str, Any]:
         raters = [one for one in raters if one[0] != "human"]
     if len(raters) > MOST_IN_MATRIX:
         return {"names": [], "kinds": [], "cells": []}
-    keys = np.unique(
-        np.concatenate([run.keys(run.rows_of(one)) for one in raters] or [np.zeros(0, dtype=int)])
-    )
-    codes = {}
-    for one in raters:
-        rows = run.rows_of(one)
-        rows = rows[(table.code[rows] >= 0) & (table.status[rows] == ANSWERED)]
-        column = np.full(len(keys), np.nan)
-        column[np.searchsorted(keys, run.keys(rows))] = table.code[rows]
-        codes[one] = column
-    item, criterion = np.divmod(keys, max(len(table.criteria), 1))
-    values = [ordered_values(one) for one in table.criteria]
-    counted = np.array([one.level in CATEGORICAL for one in table.criteria] or [False])[criterion]
-    size = int(table.code.max()) + 1 if len(table) else 0
-    cells: list[list[Any]] = []
-    for a, b in combinations(range(len(raters)), 2) if size > 1 else ():
-        both = np.column_stack([codes[raters[a]], codes[raters[b]]])
-        both_answered = ~np.isnan(both).any(1)
-        ratings = np.where(np.isnan(both), -1, both).astype(int)[both_answered]
-        made = percent_agreement(ratings, labels=size, cluster=item[both_answered], ci="analytic")
-        used = both_answered & counted
-        one, other = both[used].astype(int).T
-        kappa = mean_kappa(criterion[used], one, other, values)
-        cells.append([a, b, figure(made), figure(kappa)])
+    cells = [[one.a, one.b, figure(one.share), figure(one.kappa)] for one in pair_agreements(table, raters)]
     names = ["labels" if kind == "truth" else name for kind, name in raters]
     return {"names": names, "kinds": [kind for kind, _ in raters], "cells": cells}
 
