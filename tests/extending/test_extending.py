@@ -126,7 +126,9 @@ results = {
     "interval": [report.macro.extreme_share.low, report.per_criterion["warm"].extreme_share.low],
     "texts": [metrics.summary().count("extreme share"), report.summary().count("extreme share")],
     "columns": [[one["name"] for one in page["metrics"][view]] for view in ("criteria", "judges")],
-    "page": [page["criteria"][0]["extreme_share"]["v"], page["judges"]["rows"][0]["extreme_share"]["v"]],
+    "page": [
+        one["metrics"]["extreme_share"]["v"] for one in (page["criteria"][0], page["judges"]["rows"][0])
+    ],
 }
 print(json.dumps(results))
 """

@@ -105,7 +105,7 @@ def overview(run: ReadRun, found: RunFindings) -> dict[str, Any]:
         "n_scored": spread.n_samples,
         "edges": [number(edge) for edge in spread.bin_edges],
         "counts": list(spread.bin_counts),
-        **{key: figure(one) for key, one in means.figures().items() if key in _keys_on("overview")},
+        "metrics": {one.key: figure(getattr(means, one.key)) for one in _metrics_on("overview")},
         "n_labelled": found.judges.n_items,
         "coverage": number(panel.coverage),
     }
@@ -127,33 +127,36 @@ def shown_on_pages(
     """Return the names of metrics, and the tiles and columns of each view."""
     applies = found.judges.macro.defined
     rows: list[Mapping[str, Any]] = judges["rows"]
-    # A metric of a single scale has a column only if it has a value.
+
+    def has_value(metric: Shown) -> bool:
+        return any(row["metrics"][metric.key]["v"] is not None for row in rows)
+
+    # A metric of some scales only has a column if there are such criteria.
     columns = {
-        "overview": [
-            one for one in _metrics_on("overview") if applies[one.key][1] or _on_all_scales(one.over)
+        "overview": [one for one in _metrics_on("overview") if applies[one.key][1] or _on_all(one.over)],
+        "criteria": [
+            one for one in _metrics_on("criteria") if any(one.key in row["metrics"] for row in criteria)
         ],
-        "criteria": [one for one in _metrics_on("criteria") if any(one.key in row for row in criteria)],
-        "judges": [one for one in _metrics_on("judges") if _on_all_scales(one.over) or _has_value(one, rows)],
+        "judges": [one for one in _metrics_on("judges") if _on_all(one.over) or has_value(one)],
     }
-    return {
+    content: dict[str, Any] = {
         "reliability": {"key": "alpha", "name": "Judges' alpha"},
         "names": dict(TITLES) | {one.key: one.title for one in shown_metrics() if one.each},
-        **{
-            view: [
-                {
-                    "key": one.key,
-                    "name": one.tile or f"{one.column}, mean of criteria"
-                    if view == "overview"
-                    else one.column,
-                    "share": one.bounds == (0.0, 1.0),
-                    "plot": one.bounds == SIGNED,
-                    "about": one.explanation or None,
-                }
-                for one in sorted(metrics, key=lambda one: view != "overview" and one.bounds != SIGNED)
-            ]
-            for view, metrics in columns.items()
-        },
     }
+    for view, metrics in columns.items():
+        # Metrics with a plot come first in tables.
+        in_order = sorted(metrics, key=lambda one: view != "overview" and one.bounds != SIGNED)
+        content[view] = [
+            {
+                "key": one.key,
+                "name": one.tile if view == "overview" else one.column,
+                "share": one.bounds == (0.0, 1.0),
+                "plot": one.bounds == SIGNED,
+                "about": one.explanation or None,
+            }
+            for one in in_order
+        ]
+    return content
 
 
 def _metrics_on(view: Page) -> list[Shown]:
@@ -162,16 +165,9 @@ def _metrics_on(view: Page) -> list[Shown]:
     ]
 
 
-def _keys_on(view: Page) -> set[str]:
-    return {one.key for one in _metrics_on(view)}
-
-
-def _on_all_scales(levels: Sequence[str]) -> bool:
+def _on_all(levels: Sequence[str]) -> bool:
+    """Return whether a metric applies at every level of categorical criteria."""
     return set(CATEGORICAL) <= {*levels, "ranking"}
-
-
-def _has_value(metric: Shown, rows: Sequence[Mapping[str, Any]]) -> bool:
-    return any(row[metric.key] is not None and row[metric.key]["v"] is not None for row in rows)
 
 
 def _figures_of(results: Any, *names: str) -> dict[str, Any]:
@@ -199,6 +195,7 @@ def criteria(run: ReadRun, cells: CellColumns, found: RunFindings) -> list[dict[
                 "name": name,
                 "level": measured.level,
                 "cells": len(mine),
+                "metrics": {},
                 **_criterion_answers(run, cells, at, mine),
                 **_criterion_figures(run, found, at, analysed.get(name)),
                 **_comparisons(found, name),
@@ -242,10 +239,10 @@ def _criterion_figures(run: ReadRun, found: RunFindings, at: int, analysed: Any)
     agreed = found.judges.per_criterion.get(name)
     if agreed is not None:
         content["figures"] = {key: figure(one) for key, one in agreed.figures().items()}
-        content |= {
+        content["metrics"] = {
             one.key: figure(metric_on(agreed, one.key))
             for one in _metrics_on("criteria")
-            if measured.level in one.each or _on_all_scales(one.each)
+            if measured.level in one.each or _on_all(one.each)
         }
         content["n"] = agreed.n
         if agreed.table and any(map(any, agreed.table)):
@@ -352,7 +349,7 @@ def judges(run: ReadRun, found: RunFindings) -> dict[str, Any]:
     rows = []
     for name, one in found.judges.raters().items():
         content: dict[str, Any] = {"name": name, "kind": one.kind}
-        content |= {key: figure(each) for key, each in one.macro.figures().items()}
+        content["metrics"] = {key: figure(each) for key, each in one.macro.figures().items()}
         content["coverage"] = number(one.coverage)
         content["abstention"] = figure(one.failures.abstention_rate)
         counts = run.verdicts() if one.kind == "panel" else verdicts.get(one.rater)

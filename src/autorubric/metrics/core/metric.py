@@ -132,7 +132,7 @@ class Shown:
         label: Heading in tables; empty for the key with spaces.
         title: Name on pages; empty for the label.
         column: Heading of columns on pages; empty for the label with a capital.
-        tile: Heading of the tile on the first page of a report.
+        tile: Heading of the tile on the first page of a report; empty for the column with `mean of criteria`.
         pages: Pages of a report that have a column or tile.
         explanation: Sentence, without its period, that explains the column.
         each: Levels at which `agreement` and `judge_report` contain it for each criterion.
@@ -172,13 +172,15 @@ class Shown:
         """Return the declaration with its defaults filled in, for a metric with these levels and bounds."""
         key = self.key or name
         label = self.label or key.replace("_", " ")
+        column = self.column or label[:1].upper() + label[1:]
         by_bounds: dict[Bounds, MeanInterval] = {(0.0, 1.0): "logit-t", SIGNED: "around the value"}
         return replace(
             self,
             key=key,
             label=label,
             title=self.title or label,
-            column=self.column or label[:1].upper() + label[1:],
+            column=column,
+            tile=self.tile or f"{column}, mean of criteria",
             each=_common(levels, self.each),
             over=_common(levels, self.over) if self.table or self.moments else (),
             run=_common(levels, self.run) if self.table else (),

@@ -37,15 +37,19 @@ function niceTicks(most, n) {
 const nameOfMetric = (key) => data.metrics.names[key] || key.replaceAll("_", " ");
 /* Metrics with a plot range from -1 to 1; if no value is below 0, the negative half is omitted. */
 function signedAxis(key) {
-  const below = [...criteria, ...data.judges.rows].some((one) => defined(one[key]) && Math.min(one[key].v, (ends(one[key]) || [0])[0]) < 0);
+  const below = [...criteria, ...data.judges.rows].map((one) => one.metrics[key]).some((one) => defined(one) && Math.min(one.v, (ends(one) || [0])[0]) < 0);
   return below ? [-1, 1] : [0, 1];
 }
-/* The value of a metric in a row, with its plot if it has one. */
-function metricCell(metric, axis) {
-  return (row) => (metric.plot ? h("span", { class: "with-plot" }, figureText(row[metric.key]), whisker(row[metric.key], ...axis, 0)) : figureText(row[metric.key], { share: metric.share }));
-}
+/* The value of a metric, with its plot if it has one. */
+const metricCell = (metric, figure, axis) => (metric.plot ? h("span", { class: "with-plot" }, figureText(figure), whisker(figure, ...axis, 0)) : figureText(figure, { share: metric.share }));
 /* The columns of the metrics of a view. */
-const metricColumns = (view, high = null) => data.metrics[view].map((one) => ({ name: one.name, key: (row) => (defined(row[one.key]) ? row[one.key].v : null), high, cell: metricCell(one, one.plot ? signedAxis(one.key) : null) }));
+function metricColumns(view, high = null) {
+  return data.metrics[view].map((metric) => {
+    const axis = metric.plot ? signedAxis(metric.key) : null;
+    const figure = (row) => row.metrics[metric.key];
+    return { name: metric.name, high, key: (row) => (defined(figure(row)) ? figure(row).v : null), cell: (row) => metricCell(metric, figure(row), axis) };
+  });
+}
 /* An axis around 0 that contains the bounds of all these intervals. */
 function axisAround(figures) {
   const far = figures.filter(defined).flatMap((one) => [one.v, ...(ends(one) || [])]).map(Math.abs);

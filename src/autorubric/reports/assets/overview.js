@@ -27,7 +27,7 @@ function headline(o) {
     tile("Items without a score", count(run.n_failed), run.n_partly ? `${count(run.n_partly)} of ${plural(run.n_items, "item")} partly scored` : `of ${plural(run.n_items, "item")}`),
     tile("Verdicts lost or assumed", count(run.verdicts.lost + run.verdicts.assumed),
       `${count(run.verdicts.lost)} lost, ${count(run.verdicts.assumed)} assumed of ${count(run.verdicts.asked)} requested; ${count(run.verdicts.answered)} answered, ${count(run.verdicts.abstained)} abstained`),
-    ...(run.has_truth ? data.metrics.overview.map((one) => figureTile(one.name, o[one.key], one.share)) : data.metrics.overview.slice(0, 1).map((one) => ({ missing: `${one.name} (no item has a label)` }))),
+    ...(run.has_truth ? data.metrics.overview.map((one) => figureTile(one.name, o.metrics[one.key], one.share)) : data.metrics.overview.slice(0, 1).map((one) => ({ missing: `${one.name} (no item has a label)` }))),
     run.cost === null ? { missing: "Cost (no vote has a known price)" } : tile("Cost", money(run.cost), run.tokens ? `${count(run.tokens)} tokens` : null),
     tile("Duration", duration(run.seconds), plural(run.n_votes, "vote")),
   ];
@@ -58,7 +58,7 @@ function lookFirst() {
 }
 function criteriaGlance() {
   const shown = criteria.map((one, at) => ({ ...one, at })).filter((one) => !one.part_of).slice(0, 10);
-  const plotted = data.metrics.criteria.find((metric) => metric.plot && criteria.some((one) => defined(one[metric.key])));
+  const plotted = data.metrics.criteria.find((metric) => metric.plot && criteria.some((one) => defined(one.metrics[metric.key])));
   const axis = plotted && signedAxis(plotted.key);
   return section("Criteria", criteria.length > shown.length ? `${shown.length} of ${criteria.length}` : null,
     h("div", { class: "scroll-x" }, h("table", { class: "figures" }, h("caption", { class: "hidden" }, "Criteria at a glance"),
@@ -66,8 +66,8 @@ function criteriaGlance() {
       h("tbody", {}, shown.map((one) => h("tr", {},
         h("th", { scope: "row" }, link(address("criteria", [one.at]), nameOf(one.name))),
         h("td", { "data-label": "Mean value" }, figureText(one.mean)),
-        plotted ? h("td", { "data-label": plotted.name }, one[plotted.key] ? figureText(one[plotted.key]) : "–") : null,
-        plotted ? h("td", {}, whisker(one[plotted.key], ...axis, 0)) : null))))),
+        plotted ? h("td", { "data-label": plotted.name }, one.metrics[plotted.key] ? figureText(one.metrics[plotted.key]) : "–") : null,
+        plotted ? h("td", {}, whisker(one.metrics[plotted.key], ...axis, 0)) : null))))),
     h("p", { class: "more" }, link(address("criteria"), "All criteria")));
 }
 function remarks() {
