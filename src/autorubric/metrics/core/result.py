@@ -94,12 +94,21 @@ class ResultBase(Record):
     @overload
     def to_dataframe(self, library: Literal["polars"]) -> pl.DataFrame: ...
     def to_dataframe(self, library: Library = "pandas") -> pd.DataFrame | pl.DataFrame:
-        """Return the first table of the result as a DataFrame; without a table, it is empty."""
+        """Return the rows or, if the result has none, its first table as a DataFrame, which may be empty.
+
+        With `library="polars"`, returns a polars DataFrame in which columns of mixed types are strings.
+        """
         import pandas as pd  # imported here so that pandas is loaded only when needed
 
+        rows = self._rows()
+        if rows is not None:
+            return in_library(pd.DataFrame(rows), library)
         tables = [block for block in self.blocks() if isinstance(block, TableBlock)]
         frame = pd.DataFrame(tables[0].rows, columns=list(tables[0].columns)) if tables else pd.DataFrame()
         return in_library(frame, library)
+
+    def _rows(self) -> list[dict[str, Any]] | None:
+        return None
 
     def _sentence(self) -> str:
         return ""

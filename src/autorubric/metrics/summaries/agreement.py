@@ -39,7 +39,7 @@ from autorubric.support.blocks import Block, Cell, ConfusionBlock, ScalarBlock
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OptionAgreement:
+class OptionAgreement(MetricValues):
     """Agreement on one category versus all others.
 
     Attributes:
@@ -49,6 +49,7 @@ class OptionAgreement:
         f1: Harmonic mean of precision and recall.
         support_true: Number of true labels of this category.
         support_pred: Number of predictions of this category.
+        more: Metrics of installed packages by name; they are attributes too.
     """
 
     label: str
@@ -128,6 +129,7 @@ class Agreement(MetricValues, ResultBase):
         bias: Mean of `pred` minus `truth`, where UNMET is 0 and MET is 1. Only the t test is run.
         per_option: Agreement on each category versus all others.
         abstentions: Abstentions of both raters.
+        more: Metrics of installed packages by name; they are attributes too.
     """
 
     level: Level
@@ -275,14 +277,9 @@ def level_of(scale: Scale) -> Level:
 
 
 def _why_not(metric: Shown, sides: Sides) -> Reason:
-    if not sides.has_category:
-        return "not_on_scale"
-    of_weights = metric.table is not None and metric.table.weighted and not metric.needs_order
-    return (
-        "na_as_category"
-        if of_weights or (metric.needs_order and isinstance(sides.scale, Ordinal))
-        else "not_on_scale"
-    )
+    weighted = metric.table is not None and metric.table.weighted
+    is_lost = isinstance(sides.scale, Ordinal) if metric.needs_order else weighted
+    return "na_as_category" if sides.has_category and is_lost else "not_on_scale"
 
 
 def _of_table(
@@ -316,7 +313,7 @@ def _of_table(
     per_option = tuple(
         OptionAgreement(
             label=label,
-            **{one.key: figures.pop(f"{one.key} {place}") for one in options_of},
+            **OptionAgreement.arrange({one.key: figures.pop(f"{one.key} {place}") for one in options_of}),
             support_true=int(table[place].sum()),
             support_pred=int(table[:, place].sum()),
         )

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args, overload
+from typing import Any, get_args
 
 from autorubric.datasets.item import TruthRule
 from autorubric.errors import ArgumentError
@@ -41,13 +41,7 @@ from autorubric.metrics.summaries.results import (
     shown_value,
 )
 from autorubric.support.blocks import Block, Cell, ConfusionBlock, ScalarBlock, TableBlock, p_cell
-from autorubric.support.frames import Library, in_library
 from autorubric.support.write import write_text_atomic
-
-if TYPE_CHECKING:
-    import pandas as pd
-    import polars as pl
-
 
 FORMAT = 1
 """Version of the JSON format written by `to_file`. Readers should ignore unknown keys."""
@@ -56,6 +50,8 @@ FORMAT = 1
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricsResult(RaterMetrics, ResultBase):
     """Metrics of a run's panel and, if requested, of each judge.
+
+    `to_dataframe` has one row per rater and criterion, and one `macro` row of means per rater.
 
     Attributes:
         per_judge: Metrics of each judge, keyed by judge id; empty unless requested.
@@ -99,18 +95,8 @@ class MetricsResult(RaterMetrics, ResultBase):
         """Return all metrics as JSON-compatible values. Undefined values are None, never NaN."""
         return {"format": FORMAT, **ResultBase.to_dict(self)}
 
-    @overload
-    def to_dataframe(self, library: Literal["pandas"] = "pandas") -> pd.DataFrame: ...
-    @overload
-    def to_dataframe(self, library: Literal["polars"]) -> pl.DataFrame: ...
-    def to_dataframe(self, library: Library = "pandas") -> pd.DataFrame | pl.DataFrame:
-        """Return a DataFrame with one row per rater and criterion, and one `macro` row of means per rater.
-
-        With `library="polars"`, returns a polars DataFrame in which columns of mixed types are strings.
-        """
-        import pandas as pd  # imported here so that pandas is loaded only when needed
-
-        return in_library(pd.DataFrame(metric_rows(self, self.per_judge)), library)
+    def _rows(self) -> list[dict[str, Any]]:
+        return _metric_rows(self, self.per_judge)
 
     def to_file(self, path: str | Path) -> None:
         """Write all metrics as JSON, or the rows of `to_dataframe` as CSV, depending on the file extension.
@@ -397,7 +383,7 @@ def _judges_table(judges: Mapping[str, JudgeMetrics]) -> TableBlock:
     )
 
 
-def metric_rows(panel: RaterMetrics, judges: Mapping[str, JudgeMetrics]) -> list[dict[str, Any]]:
+def _metric_rows(panel: RaterMetrics, judges: Mapping[str, JudgeMetrics]) -> list[dict[str, Any]]:
     """Return one row per rater and criterion, and one row of means per rater."""
     rows = []
     for who, rater in (("panel", panel), *judges.items()):

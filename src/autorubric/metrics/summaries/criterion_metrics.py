@@ -227,7 +227,9 @@ def _per_option(given: OnCriterion) -> dict[str, Any]:
     per_option = tuple(
         OptionMetrics(
             label=label,
-            **{one.key: value_of(one.per_option(place)) for one in metrics if one.per_option},
+            **OptionMetrics.arrange(
+                {one.key: value_of(one.per_option(place)) for one in metrics if one.per_option}
+            ),
             support_true=int(table[place].sum()),
             support_pred=int(table[:, place].sum()),
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, overload
+from typing import Any
 
 from autorubric.datasets.item import TruthRule
 from autorubric.metrics.core.estimate import Estimate
@@ -33,12 +33,6 @@ from autorubric.metrics.summaries.rater_report import (
 from autorubric.metrics.summaries.reliability import Reliability
 from autorubric.metrics.summaries.sides import AbstainMode
 from autorubric.support.blocks import Block, Cell, TableBlock, TextBlock
-from autorubric.support.frames import Library, in_library
-
-if TYPE_CHECKING:
-    import pandas as pd
-    import polars as pl
-
 
 _SCORES = ("rmse", "mae", "pearson", "spearman", "kendall", "ccc")
 
@@ -219,6 +213,8 @@ def _scores_table(raters: Mapping[str, RaterReport]) -> TableBlock:
 class JudgeReport(ResultBase):
     """Report on the quality of the judges in a run or in a table of labels.
 
+    `to_dataframe` has one row per rater, criterion (or `macro` or `micro`) and metric.
+
     Attributes:
         panel: Report on the panel, whose decisions combine the judges' votes.
         per_judge: Report on each judge, keyed by judge id.
@@ -320,17 +316,7 @@ class JudgeReport(ResultBase):
             blocks += [_comparisons_table(raters), _failures_table(raters)]
         return _without_empty(blocks)
 
-    @overload
-    def to_dataframe(self, library: Literal["pandas"] = "pandas") -> pd.DataFrame: ...
-    @overload
-    def to_dataframe(self, library: Literal["polars"]) -> pl.DataFrame: ...
-    def to_dataframe(self, library: Library = "pandas") -> pd.DataFrame | pl.DataFrame:
-        """Return a DataFrame with one row per rater, criterion (or `macro` or `micro`) and metric.
-
-        With `library="polars"`, returns a polars DataFrame in which columns of mixed types are strings.
-        """
-        import pandas as pd  # imported here so that pandas is loaded only when needed
-
+    def _rows(self) -> list[dict[str, Any]]:
         rows = []
         people = self.human_ceiling.per_human.items() if self.human_ceiling else ()
         for who, one in (*self.raters().items(), *people):
@@ -340,4 +326,4 @@ class JudgeReport(ResultBase):
                 for figure, found in figures.items():
                     at = {"rater": who, "kind": one.kind, "criterion": criterion, "figure": figure}
                     rows.append(at | found.to_dict())
-        return in_library(pd.DataFrame(rows), library)
+        return rows

@@ -55,7 +55,7 @@ class CorrelationResult(NumberLike):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OptionMetrics:
+class OptionMetrics(MetricValues):
     """One-vs-rest metrics of one option.
 
     Attributes:
@@ -65,6 +65,7 @@ class OptionMetrics:
         f1: Harmonic mean of precision and recall; None if the option is neither a label nor an answer.
         support_true: Number of pairs with this option in truth.
         support_pred: Number of pairs with this option in the judge's answers.
+        more: Metrics of installed packages by name; they are attributes too.
     """
 
     label: str
