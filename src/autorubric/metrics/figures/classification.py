@@ -308,15 +308,16 @@ def _one_class(
     denominators: Callable[[Array], Array] | None = None,
 ) -> OneClassMetric:
     def metric_of(positive: int) -> TableMetric:
-        if is_share:
-            return TableMetric(
-                name=name,
-                reason=reason,
-                hits=lambda tables: rate.numerator(shares.one_vs_rest(tables, positive)),
-                trials=lambda tables: rate.denominator(shares.one_vs_rest(tables, positive)),
-            )
         compute = partial(rate, positive=positive)
-        return TableMetric(name=name, compute=compute, reason=reason, denominators=denominators)
+        if not is_share:
+            return TableMetric(name=name, compute=compute, reason=reason, denominators=denominators)
+        return TableMetric(
+            name=name,
+            compute=compute,
+            reason=reason,
+            hits=lambda tables: rate.numerator(shares.one_vs_rest(tables, positive)),
+            trials=lambda tables: rate.denominator(shares.one_vs_rest(tables, positive)),
+        )
 
     return metric_of
 
