@@ -20,11 +20,7 @@ from autorubric.reports.view import ReadRun
 
 
 def comparison(run: ReadRun, cells: CellColumns, base: ReadRun, strings: StringTable) -> dict[str, Any]:
-    """Compute the differences between a run and a baseline (run minus baseline), item by item.
-
-    Items are matched by id. Scores and values are compared by their mean difference (paired t), correct
-    answers by `compare_judges` with items as clusters. The p-values of criteria are adjusted (Holm).
-    """
+    """Compute the differences between a run and a baseline (run minus baseline), with items matched by id."""
     other = _match_items(run, base)
     mine = [one.report.score if one.report else None for one in run.item_results]
     theirs = [None if at is None else _score(base, at) for at in other]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -167,10 +167,8 @@ def report_html(
         "live": None if live is None else {**live, "forms": _forms(read)},
     }
     truncation = truncation_for(read, max_chars)
-    names = [
-        {criterion: at for at, criterion in _names_of(read, items["rubrics"][rubric])}
-        for rubric in items["rubric"]
-    ]
+    rubrics = [_places_by_name(read, rubric) for rubric in items["rubrics"]]
+    names = [rubrics[rubric] for rubric in items["rubric"]]
     details = list(detail_chunks(read, names, read.table.judges, truncation))
     content["run"] = {**_run_summary(read, found), "most_chars": truncation.most, "n_cut": truncation.n_cut}
     content["strings"] = strings.texts
@@ -196,9 +194,9 @@ def _forms(run: ReadRun) -> list[Json]:
     return [forms.get(criterion.name) for criterion in run.table.criteria]
 
 
-def _names_of(run: ReadRun, rubric: Iterable[int]) -> Iterable[tuple[int, str]]:
+def _places_by_name(run: ReadRun, rubric: Sequence[int]) -> dict[str, int]:
     # Parts come after their criterion, whose name a part may share.
-    return reversed([(at, run.table.criteria[at].name) for at in rubric])
+    return {run.table.criteria[at].name: at for at in reversed(rubric)}
 
 
 def _run_summary(run: ReadRun, found: _figures.RunFindings) -> dict[str, Any]:

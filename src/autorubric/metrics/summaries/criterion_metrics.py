@@ -91,12 +91,7 @@ class Reasons(dict[str, Reason]):
     def of_table(
         self, table: Array, metrics: Iterable[Shown], level: str = "binary", weights: Array | None = None
     ) -> dict[str, float | None]:
-        """Compute metrics of a table, by name.
-
-        Args:
-            level: Measurement level of the criterion, or "binary" for pooled cells.
-            weights: Agreement weights of metrics that need an order; None if abstention is a category.
-        """
+        """Compute metrics of a table by name; those that need an order have `weights`, or are undefined."""
         found: dict[str, float | None] = {}
         for one in metrics:
             value: float | Reason = "na_as_category"

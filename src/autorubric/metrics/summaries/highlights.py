@@ -338,10 +338,7 @@ def metric_warnings(
     *,
     has_scores: bool = True,
 ) -> list[str]:
-    """Return warnings about the data, and about the raters' failures and undefined metrics, panel first.
-
-    `found` is the result of `rater_metrics` by rater. Without item scores, their metrics are not mentioned.
-    """
+    """Return warnings about the data, failures and undefined metrics, from the results of `rater_metrics`."""
     texts = []
     for (kind, name), (metrics, reasons) in found.items():
         if kind == "panel":

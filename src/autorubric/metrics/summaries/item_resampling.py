@@ -185,10 +185,7 @@ class ResampledMetrics:
         return _headline_figures(pooled)
 
     def of_people(self, part: str, at: tuple[int, ...] = ()) -> HeadlineFigures:
-        """Return annotators' metrics (`ceiling`, `ceiling_micro`, `ceiling_pooled`) or the raters' `gap`.
-
-        The gap is the mean of rater minus annotator, both compared with the other annotators.
-        """
+        """Return a part of `_OF_PEOPLE`: metrics of annotators, or the gap between raters and annotators."""
         pooled = metrics.one_table(self.layout.groups) if part == "ceiling_micro" else None
 
         def mean(i: int, metric: Shown) -> Estimate:
@@ -319,15 +316,7 @@ def resample(
     layout: SumLayout,
     resampling: Resampling,
 ) -> ResampledMetrics:
-    """Compute the metrics of all raters over one set of resampled items that have a labelled cell.
-
-    Args:
-        raters: Panel and judges.
-        people: Each person compared with the others.
-        in_place: For each person, the raters compared with the same others, on the person's cells.
-        layout: Layout of the sums.
-        resampling: Options with a seed.
-    """
+    """Compute the metrics of raters and people (see `People`) over one set of resampled labelled items."""
     everyone = [*raters, *people, *in_place]
     labelled = [one.cells.item[one.cells.truth.status > 0] for one in everyone]
     used = np.unique(np.concatenate(labelled)) if labelled else np.zeros(0, dtype=np.int64)

@@ -337,10 +337,7 @@ def _summarize_rater(column: Column, name: str, scale: Scale) -> RaterShares:
 def mean_kappa(
     criterion: Array, left: Array, right: Array, values: Sequence[tuple[float, ...] | None]
 ) -> Estimate:
-    """Return the mean over criteria of Cohen's kappa between two raters, without an interval.
-
-    The mean is undefined if there are no cells (`no_pairs`) or if no criterion has a kappa (`single_class`).
-    """
+    """Return the mean over criteria of Cohen's kappa between two raters, without an interval."""
     method = "Cohen's kappa, mean over criteria"
     n = len(criterion)
     if not n:

@@ -250,11 +250,7 @@ def by_criterion(layout: SumLayout, sums: Array, metrics: Sequence[Shown] | None
 
 
 def macro(each: Mapping[str, Array], on: Mapping[str, Array]) -> Array:
-    """Average each metric of `by_criterion` over the criteria where it is defined, shape `(…, n_figures)`.
-
-    Criteria on which a metric is undefined are excluded by `on`, because adding pseudo-pairs to them would
-    make it defined.
-    """
+    """Average each metric of `by_criterion` over the criteria in the mask `on`, shape `(…, n_figures)`."""
     means = [mean_of_defined(np.where(on[one.key], each[one.key], np.nan)) for one in headlines()]
     return np.stack(means, axis=-1)
 
@@ -358,10 +354,9 @@ def _stratified(tables: Array, weights: Array, *, without_itself: bool) -> Array
 def item_parts(
     layout: SumLayout, metric: Shown, sums: Array, *, pooled: Sequence[ScaleGroup] | None = None
 ) -> Array:
-    """Return each item's weight in each criterion's mean of proportions, `(n_items, n_criteria)`.
+    """Return each item's weight in the mean on each criterion of `by_criterion`, `(n_items, n_criteria)`.
 
-    Columns are in the order of `by_criterion`. `pooled` lists the scales whose cells form one table, which
-    then replaces all criteria.
+    `pooled` lists the scales whose cells form one table, which then replaces all criteria.
     """
     groups = layout.groups if pooled is None else pooled
     found = (
