@@ -124,7 +124,7 @@ Page: TypeAlias = Literal["overview", "criteria", "judges"]
 class Shown:
     """What results, tables, plots and pages contain of a metric.
 
-    The four lists of levels only apply at the levels of the metric.
+    The levels of the metric are narrowed by `at` and, for each result, by one of the lists after it.
 
     Attributes:
         table: The metric as a function of confusion tables; None for a metric of numbers.
@@ -135,10 +135,12 @@ class Shown:
         tile: Heading of the tile on the first page of a report; empty for the column with `mean of criteria`.
         pages: Pages of a report that have a column or tile.
         explanation: Sentence, without its period, that explains the column.
+        at: Levels at which results contain it.
         each: Levels at which `agreement` and `judge_report` contain it for each criterion.
         over: Levels at which `judge_report` contains its means and pooled values over criteria.
         run: Levels at which `compute_metrics` contains it for each criterion.
         run_mean: Levels at which `compute_metrics` contains its mean over criteria.
+        run_pooled: Levels at which `compute_metrics` contains its value on all cells pooled.
         order: Position among all metrics.
         mean_interval: Interval of means over criteria; None chooses by the bounds.
         per_option: Function from the position of a category to the metric of that category against others.
@@ -156,10 +158,12 @@ class Shown:
     tile: str = ""
     pages: tuple[Page, ...] = ("criteria", "judges")
     explanation: str = ""
+    at: tuple[Level, ...] = ALL_LEVELS
     each: tuple[Level, ...] = ALL_LEVELS
     over: tuple[Level, ...] = ALL_LEVELS
     run: tuple[Level, ...] = ALL_LEVELS
     run_mean: tuple[Level, ...] = ALL_LEVELS
+    run_pooled: tuple[Level, ...] = ALL_LEVELS
     order: int = 1000
     mean_interval: MeanInterval | None = None
     per_option: Callable[[int], TableMetric] | None = None
@@ -170,6 +174,7 @@ class Shown:
 
     def completed(self, name: str, levels: tuple[Level, ...], bounds: Bounds) -> Shown:
         """Return the declaration with its defaults filled in, for a metric with these levels and bounds."""
+        levels = _common(levels, self.at)
         key = self.key or name
         label = self.label or key.replace("_", " ")
         column = self.column or label[:1].upper() + label[1:]
@@ -185,6 +190,7 @@ class Shown:
             over=_common(levels, self.over) if self.table or self.moments else (),
             run=_common(levels, self.run) if self.table else (),
             run_mean=_common(levels, self.run_mean) if self.table else (),
+            run_pooled=_common(levels, self.run_pooled) if self.table else (),
             mean_interval=self.mean_interval or by_bounds.get(bounds, "percentile"),
             bounds=bounds,
         )

@@ -52,12 +52,22 @@ MCC = TableMetric(
 )
 
 show(
-    Shown(table=MACRO_PRECISION, over=("nominal",), run=(), run_mean=(), pages=("judges",), order=80),
+    Shown(
+        table=MACRO_PRECISION,
+        over=("nominal",),
+        run=(),
+        run_mean=(),
+        run_pooled=(),
+        pages=("judges",),
+        order=80,
+    ),
     "macro_precision",
     ("nominal",),
 )
 show(
-    Shown(table=MACRO_RECALL, over=("nominal",), run=(), run_mean=(), pages=("judges",), order=90),
+    Shown(
+        table=MACRO_RECALL, over=("nominal",), run=(), run_mean=(), run_pooled=(), pages=("judges",), order=90
+    ),
     "macro_recall",
     ("nominal",),
 )
@@ -149,6 +159,7 @@ def balanced_accuracy(
         over=("nominal",),
         run=("nominal", "ordinal"),
         run_mean=(),
+        run_pooled=(),
         pages=("judges",),
         order=70,
     ),
@@ -238,6 +249,7 @@ show(
         title="at most one option off, by chance",
         over=(),
         run_mean=(),
+        run_pooled=(),
         pages=(),
         order=160,
     ),
@@ -251,7 +263,13 @@ show(
     levels=("ordinal",),
     reference="share within k places",
     shown=Shown(
-        table=_adjacent(1), title="at most one option off", over=(), run_mean=(), pages=(), order=150
+        table=_adjacent(1),
+        title="at most one option off",
+        over=(),
+        run_mean=(),
+        run_pooled=(),
+        pages=(),
+        order=150,
     ),
 )
 def adjacent_accuracy(
@@ -386,16 +404,7 @@ def _of_class(
     reference="TP / (TP + FP)",
     symmetric=False,
     one_class=True,
-    shown=Shown(
-        table=precision_at(MET),
-        per_option=precision_at,
-        each=_BINARY,
-        over=_BINARY,
-        run=_BINARY,
-        run_mean=_BINARY,
-        pages=(),
-        order=100,
-    ),
+    shown=Shown(table=precision_at(MET), per_option=precision_at, at=_BINARY, pages=(), order=100),
 )
 def precision(
     truth: Iterable[Any] | None = None,
@@ -437,10 +446,7 @@ def precision(
         explanation="TPR (sensitivity): proportion of items labelled MET that judges answer MET",
         tile="Sensitivity (TPR), mean of criteria",
         pages=("overview", "criteria"),
-        each=_BINARY,
-        over=_BINARY,
-        run=_BINARY,
-        run_mean=_BINARY,
+        at=_BINARY,
         order=110,
         mean_interval="item effects",
     ),
@@ -474,10 +480,7 @@ def recall(
         explanation="TNR (specificity): proportion of items labelled UNMET that judges answer UNMET",
         tile="Specificity (TNR), mean of criteria",
         pages=("overview", "criteria"),
-        each=_BINARY,
-        over=_BINARY,
-        run=_BINARY,
-        run_mean=_BINARY,
+        at=_BINARY,
         order=120,
         mean_interval="item effects",
     ),
@@ -503,17 +506,7 @@ def specificity(
     levels=CATEGORICAL,
     reference="2 TP / (2 TP + FP + FN)",
     one_class=True,
-    shown=Shown(
-        table=f1_at(MET),
-        per_option=f1_at,
-        label="F1",
-        each=_BINARY,
-        over=_BINARY,
-        run=_BINARY,
-        run_mean=_BINARY,
-        pages=(),
-        order=130,
-    ),
+    shown=Shown(table=f1_at(MET), per_option=f1_at, label="F1", at=_BINARY, pages=(), order=130),
 )
 def f1(
     truth: Iterable[Any] | None = None,
@@ -538,7 +531,14 @@ def f1(
     reference="Feinstein and Cicchetti 1990",
     one_class=True,
     shown=Shown(
-        table=positive_agreement_at(MET), each=_BINARY, over=(), run=(), run_mean=(), pages=(), order=140
+        table=positive_agreement_at(MET),
+        at=_BINARY,
+        over=(),
+        run=(),
+        run_mean=(),
+        run_pooled=(),
+        pages=(),
+        order=140,
     ),
 )
 def positive_agreement(
@@ -569,7 +569,14 @@ def positive_agreement(
     reference="Feinstein and Cicchetti 1990",
     one_class=True,
     shown=Shown(
-        table=negative_agreement_at(MET), each=_BINARY, over=(), run=(), run_mean=(), pages=(), order=145
+        table=negative_agreement_at(MET),
+        at=_BINARY,
+        over=(),
+        run=(),
+        run_mean=(),
+        run_pooled=(),
+        pages=(),
+        order=145,
     ),
 )
 def negative_agreement(

@@ -117,8 +117,7 @@ _ON_NUMBERS: tuple[Level, ...] = ("ordinal", "interval")
     shown=Shown(
         key="pearson",
         title="Pearson's r",
-        each=_ON_NUMBERS,
-        over=("ordinal", "interval"),
+        at=_ON_NUMBERS,
         moments=pearson_of,
         mean_interval="percentile",
         order=190,
@@ -171,7 +170,7 @@ def _standard(values: Array) -> Array:
     shown=Shown(
         key="spearman",
         title="Spearman's rho",
-        each=_ON_NUMBERS,
+        at=_ON_NUMBERS,
         order=170,
         pages=(),
         ranks=lambda ranked, options, n_missing: spearman_estimate(ranked, options, n_missing=n_missing),
@@ -207,7 +206,7 @@ def spearman_estimate(ranked: Ranked, options: IntervalOptions, *, n_missing: in
     shown=Shown(
         key="kendall",
         title="Kendall's tau-b",
-        each=_ON_NUMBERS,
+        at=_ON_NUMBERS,
         order=180,
         pages=(),
         ranks=lambda ranked, options, n_missing: kendall_estimate(ranked, options, n_missing=n_missing),
@@ -247,7 +246,7 @@ def kendall_estimate(ranked: Ranked, options: IntervalOptions, *, n_missing: int
     shown=Shown(
         key="ccc",
         title="Lin's concordance",
-        each=_ON_NUMBERS,
+        at=_ON_NUMBERS,
         order=200,
         pages=(),
         numbers=lambda pairs, options: ccc_estimate(pairs, options),
@@ -360,7 +359,7 @@ def _mean_figure(name: str, column: int) -> Figure:
     shown=Shown(
         key="rmse",
         title="root mean square error",
-        each=_ON_NUMBERS,
+        at=_ON_NUMBERS,
         order=210,
         pages=(),
         numbers=lambda pairs, options: rmse_estimate(pairs, options),
@@ -402,7 +401,7 @@ def rmse_estimate(pairs: NumberPairs, options: IntervalOptions) -> Estimate:
     shown=Shown(
         key="mae",
         title="mean absolute error",
-        each=_ON_NUMBERS,
+        at=_ON_NUMBERS,
         order=220,
         pages=(),
         numbers=lambda pairs, options: mae_estimate(pairs, options),

@@ -211,7 +211,17 @@ def scott_pi(
     bounds=SIGNED,
     reference="Gwet 2008, 2014",
     weighted=True,
-    shown=Shown(table=_AC, key="ac1", title="Gwet's AC1", over=(), run=(), run_mean=(), pages=(), order=50),
+    shown=Shown(
+        table=_AC,
+        key="ac1",
+        title="Gwet's AC1",
+        over=(),
+        run=(),
+        run_mean=(),
+        run_pooled=(),
+        pages=(),
+        order=50,
+    ),
 )
 def gwet_ac(
     truth: Iterable[Any] | None = None,

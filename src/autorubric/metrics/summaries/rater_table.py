@@ -34,7 +34,7 @@ from autorubric.metrics.figures.classification import MET
 from autorubric.metrics.figures.correlation import pearson_estimate
 from autorubric.metrics.figures.kappa import kappa_of
 from autorubric.metrics.figures.many_raters import CountCoefficient, counts_estimate, fleiss_chance
-from autorubric.metrics.figures.specs import shown_metric, shown_metrics
+from autorubric.metrics.figures.specs import shown_metrics
 from autorubric.metrics.summaries.criterion_metrics import (
     OnCriterion,
     Reasons,
@@ -249,14 +249,14 @@ def _of_one_table(
     """Compute the metrics of the criteria at `places`, whose tables are added; `linear` is Pearson's r."""
     cells, criterion = table.cells, table.cells.criteria[places[0]]
     counts = np.sum([tables[place] for place in places], axis=0)
+    pooled = [one for one in shown_metrics() if criterion.level in one.run_pooled]
     reasons = Reasons()
-    ordered = criterion.level == "ordinal" and not table.modes.has_category
     if criterion.level != "binary":
         reasons.update(dict.fromkeys(_names_of(_of_one_class()), "not_comparable"))
-    metrics = [one for one in _pooled_metrics() if criterion.level in one.run_mean or one.key == "phi"]
-    if ordered:
-        metrics.append(shown_metric("weighted_kappa"))
-    found = reasons.of_table(counts, metrics, weights=weights_on_values(criterion) if ordered else None)
+    ordered = criterion.level == "ordinal" and not table.modes.has_category
+    weights = weights_on_values(criterion) if ordered else None
+    in_order = sorted(pooled, key=lambda one: one not in _of_one_class())
+    found = reasons.of_table(counts, in_order, weights=weights)
     return PooledMetrics(
         n=int(counts.sum()),
         n_labelled=sum(int((cells.truth.status[cells.spans[place]] > 0).sum()) for place in places),
@@ -267,14 +267,8 @@ def _of_one_table(
     )
 
 
-def _pooled_metrics() -> list[Shown]:
-    """Return the metrics of one table of pooled cells, with those of one category first."""
-    others = [one for one in shown_metrics() if one.run_mean or one.key == "phi"]
-    return sorted(others, key=lambda one: one not in _of_one_class())
-
-
 def _of_one_class() -> list[Shown]:
-    return [one for one in shown_metrics() if one.run_mean == ("binary",)]
+    return [one for one in shown_metrics() if one.run_pooled == ("binary",)]
 
 
 def _names_of(metrics: Iterable[Shown]) -> list[str]:
@@ -282,9 +276,9 @@ def _names_of(metrics: Iterable[Shown]) -> list[str]:
 
 
 def _without_scale(cells: Cells, linear: Estimate) -> PooledMetrics:
-    undefined = {"weighted_kappa": None, **dict.fromkeys(_names_of(_pooled_metrics()))}
-    named = [name for name in PooledMetrics.__dataclass_fields__ if name in undefined and name != "accuracy"]
-    reasons = Reasons(dict.fromkeys(named, "not_comparable"))
+    names = _names_of(one for one in shown_metrics() if one.run_pooled and one.key != "accuracy")
+    values = PooledMetrics.arrange(dict.fromkeys(names))
+    reasons = Reasons(dict.fromkeys([*values, *values.pop("more")], "not_comparable"))
     return PooledMetrics(
         n=0,
         n_labelled=int((cells.truth.status > 0).sum()),
