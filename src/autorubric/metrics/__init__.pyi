@@ -80,14 +80,8 @@ from .figures.classification import (
     accuracy as accuracy,
     adjacent_accuracy as adjacent_accuracy,
     balanced_accuracy as balanced_accuracy,
-    f1 as f1,
     macro_f1 as macro_f1,
     mcc as mcc,
-    negative_agreement as negative_agreement,
-    positive_agreement as positive_agreement,
-    precision as precision,
-    recall as recall,
-    specificity as specificity,
 )
 from .figures.correlation import (
     kendall_tau_b as kendall_tau_b,
@@ -122,6 +116,14 @@ from .figures.many_raters import (
     fleiss_kappa as fleiss_kappa,
     fleiss_kappa_by_category as fleiss_kappa_by_category,
     percent_agreement as percent_agreement,
+)
+from .figures.one_vs_rest import (
+    f1 as f1,
+    negative_agreement as negative_agreement,
+    positive_agreement as positive_agreement,
+    precision as precision,
+    recall as recall,
+    specificity as specificity,
 )
 from .figures.pairwise import (
     pairwise_accuracy as pairwise_accuracy,

@@ -133,15 +133,17 @@ def shown_on_pages(
 
     # A metric of some scales only has a column if there are such criteria.
     columns = {
-        "overview": [one for one in _metrics_on("overview") if applies[one.key][1] or _on_all(one.over)],
+        "overview": [
+            one for one in _metrics_on("overview") if applies[one.key][1] or _on_all(one.where["report"])
+        ],
         "criteria": [
             one for one in _metrics_on("criteria") if any(one.key in row["metrics"] for row in criteria)
         ],
-        "judges": [one for one in _metrics_on("judges") if _on_all(one.over) or has_value(one)],
+        "judges": [one for one in _metrics_on("judges") if _on_all(one.where["report"]) or has_value(one)],
     }
     content: dict[str, Any] = {
         "reliability": {"key": "alpha", "name": "Judges' alpha"},
-        "names": dict(TITLES) | {one.key: one.title for one in shown_metrics() if one.each},
+        "names": dict(TITLES) | {one.key: one.title for one in shown_metrics() if one.where["agreement"]},
     }
     for view, metrics in columns.items():
         # Metrics with a plot come first in tables.
@@ -161,7 +163,9 @@ def shown_on_pages(
 
 def _metrics_on(view: Page) -> list[Shown]:
     return [
-        one for one in shown_metrics() if view in one.pages and (one.each if view == "criteria" else one.over)
+        one
+        for one in shown_metrics()
+        if view in one.pages and (one.where["agreement"] if view == "criteria" else one.where["report"])
     ]
 
 
@@ -242,7 +246,7 @@ def _criterion_figures(run: ReadRun, found: RunFindings, at: int, analysed: Any)
         content["metrics"] = {
             one.key: figure(metric_on(agreed, one.key))
             for one in _metrics_on("criteria")
-            if measured.level in one.each or _on_all(one.each)
+            if measured.level in one.where["agreement"] or _on_all(one.where["agreement"])
         }
         content["n"] = agreed.n
         if agreed.table and any(map(any, agreed.table)):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any, Literal, ParamSpec, TypeAlias, TypedDict, Unpack
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, ParamSpec, TypeAlias, TypedDict, Unpack, get_args
 
 import numpy as np
 
@@ -36,7 +36,7 @@ def count_pairs(tables: Array) -> Array:
     return np.asarray(tables.sum((-1, -2)))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TableMetric:
     """A metric as a function of confusion tables, from which all its values and intervals are computed.
 
@@ -118,13 +118,14 @@ MeanInterval: TypeAlias = Literal["item effects", "logit-t", "around the value",
 smoothed resamples around the value, or percentiles of the resamples."""
 
 Page: TypeAlias = Literal["overview", "criteria", "judges"]
+Result: TypeAlias = Literal["agreement", "report", "run", "run_mean", "run_pooled"]
+"""Parts of results: `agreement` and each criterion of `judge_report`; its means and pooled values; and of
+`compute_metrics` each criterion, the means over criteria and the pooled values."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Shown:
     """What results, tables, plots and pages contain of a metric.
-
-    The levels of the metric are narrowed by `at` and, for each result, by one of the lists after it.
 
     Attributes:
         table: The metric as a function of confusion tables; None for a metric of numbers.
@@ -135,12 +136,8 @@ class Shown:
         tile: Heading of the tile on the first page of a report; empty for the column with `mean of criteria`.
         pages: Pages of a report that have a column or tile.
         explanation: Sentence, without its period, that explains the column.
-        at: Levels at which results contain it.
-        each: Levels at which `agreement` and `judge_report` contain it for each criterion.
-        over: Levels at which `judge_report` contains its means and pooled values over criteria.
-        run: Levels at which `compute_metrics` contains it for each criterion.
-        run_mean: Levels at which `compute_metrics` contains its mean over criteria.
-        run_pooled: Levels at which `compute_metrics` contains its value on all cells pooled.
+        at: Levels of the metric at which results contain it.
+        where: Levels by part of the results, without the parts that do not contain it; empty for all parts.
         order: Position among all metrics.
         mean_interval: Interval of means over criteria; None chooses by the bounds.
         per_option: Function from the position of a category to the metric of that category against others.
@@ -159,11 +156,7 @@ class Shown:
     pages: tuple[Page, ...] = ("criteria", "judges")
     explanation: str = ""
     at: tuple[Level, ...] = ALL_LEVELS
-    each: tuple[Level, ...] = ALL_LEVELS
-    over: tuple[Level, ...] = ALL_LEVELS
-    run: tuple[Level, ...] = ALL_LEVELS
-    run_mean: tuple[Level, ...] = ALL_LEVELS
-    run_pooled: tuple[Level, ...] = ALL_LEVELS
+    where: Mapping[Result, tuple[Level, ...]] = field(default_factory=dict)
     order: int = 1000
     mean_interval: MeanInterval | None = None
     per_option: Callable[[int], TableMetric] | None = None
@@ -174,7 +167,10 @@ class Shown:
 
     def completed(self, name: str, levels: tuple[Level, ...], bounds: Bounds) -> Shown:
         """Return the declaration with its defaults filled in, for a metric with these levels and bounds."""
-        levels = _common(levels, self.at)
+        parts: tuple[Result, ...] = get_args(Result)
+        if self.table is None:
+            parts = ("agreement", "report") if self.moments else ("agreement",)
+        where = self.where or dict.fromkeys(parts, self.at)
         key = self.key or name
         label = self.label or key.replace("_", " ")
         column = self.column or label[:1].upper() + label[1:]
@@ -186,11 +182,10 @@ class Shown:
             title=self.title or label,
             column=column,
             tile=self.tile or f"{column}, mean of criteria",
-            each=_common(levels, self.each),
-            over=_common(levels, self.over) if self.table or self.moments else (),
-            run=_common(levels, self.run) if self.table else (),
-            run_mean=_common(levels, self.run_mean) if self.table else (),
-            run_pooled=_common(levels, self.run_pooled) if self.table else (),
+            where={
+                part: tuple(one for one in levels if part in parts and one in where.get(part, ()))
+                for part in get_args(Result)
+            },
             mean_interval=self.mean_interval or by_bounds.get(bounds, "percentile"),
             bounds=bounds,
         )
@@ -198,11 +193,7 @@ class Shown:
     @property
     def needs_order(self) -> bool:
         """Whether only ordered categories have the metric, so not with abstention as a category."""
-        return "ordinal" in self.each and "nominal" not in self.each
-
-
-def _common(levels: tuple[Level, ...], selected: tuple[Level, ...]) -> tuple[Level, ...]:
-    return tuple(one for one in levels if one in selected)
+        return "ordinal" in self.where["agreement"] and "nominal" not in self.where["agreement"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias, Unpack
 
 import numpy as np
 
+from autorubric.criteria.values import Level
 from autorubric.errors import ArgumentError
 from autorubric.metrics.core.contingency import TableInput, read_pair
 from autorubric.metrics.core.estimate import Estimate, Reason
@@ -122,10 +123,16 @@ def _pair_estimate(
     return estimate(figure, pair.units, options, n_missing=pair.n_missing, note=note)
 
 
+_ORDINAL: tuple[Level, ...] = ("ordinal",)
 show(
-    Shown(table=KAPPA, over=(), run_mean=(), pages=(), order=40),
+    Shown(
+        table=KAPPA,
+        where={"agreement": _ORDINAL, "run": _ORDINAL, "run_pooled": _ORDINAL},
+        pages=(),
+        order=40,
+    ),
     "weighted_kappa",
-    ("ordinal",),
+    _ORDINAL,
     bounds=SIGNED,
 )
 
@@ -212,15 +219,7 @@ def scott_pi(
     reference="Gwet 2008, 2014",
     weighted=True,
     shown=Shown(
-        table=_AC,
-        key="ac1",
-        title="Gwet's AC1",
-        over=(),
-        run=(),
-        run_mean=(),
-        run_pooled=(),
-        pages=(),
-        order=50,
+        table=_AC, key="ac1", title="Gwet's AC1", where={"agreement": CATEGORICAL}, pages=(), order=50
     ),
 )
 def gwet_ac(

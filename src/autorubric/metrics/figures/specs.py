@@ -19,12 +19,14 @@ from autorubric.metrics.figures import (
     kappa,
     krippendorff,
     many_raters,
+    one_vs_rest,
     pairwise,
 )
 from autorubric.support.extensions import extension_names, load_extension
 
 _FAMILIES = (
     classification,
+    one_vs_rest,
     kappa,
     correlation,
     pairwise,
@@ -54,7 +56,7 @@ def shown_metrics() -> tuple[Shown, ...]:
 @cache
 def metrics_over(level: Level) -> tuple[Shown, ...]:
     """Return the metrics of confusion tables that are combined over criteria of a level."""
-    return tuple(one for one in shown_metrics() if level in one.over and one.table)
+    return tuple(one for one in shown_metrics() if level in one.where["report"] and one.table)
 
 
 @cache

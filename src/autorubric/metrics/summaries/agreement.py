@@ -173,7 +173,7 @@ class Agreement(MetricValues, ResultBase):
 
     def figures(self) -> dict[str, Estimate]:
         """Return the metrics that the scale supports, keyed by name."""
-        every = {one.key: getattr(self, one.key) for one in shown_metrics() if one.each}
+        every = {one.key: getattr(self, one.key) for one in shown_metrics() if one.where["agreement"]}
         return {name: found for name, found in every.items() if found.reason != "not_on_scale"}
 
     def blocks(self) -> list[Block]:
@@ -252,7 +252,7 @@ def agreement_of(sides: Sides, weights: Weights, options: IntervalOptions, absta
     if isinstance(sides.scale, Ordinal | Interval) and not sides.has_category:
         figures |= number_figures(pairs, options)
     for one in shown_metrics():
-        if one.each and one.key not in figures:
+        if one.where["agreement"] and one.key not in figures:
             method = one.key.replace("_", " ")
             reason = _why_not(one, sides)
             figures[one.key] = Estimate.undefined(reason, n=n, method=method, n_missing=n_missing)
@@ -291,7 +291,11 @@ def _of_table(
     named: dict[str, tuple[Figure, str]] = {}
     for one in shown_metrics():
         metric = one.table
-        if metric is None or level_of(sides.scale) not in one.each or _is_lost(one, sides, weights):
+        if (
+            metric is None
+            or level_of(sides.scale) not in one.where["agreement"]
+            or _is_lost(one, sides, weights)
+        ):
             continue
         if size < metric.fewest:
             figures[one.key] = Estimate.undefined(

@@ -18,7 +18,6 @@ from autorubric.metrics.core.resampling import IntervalOptions
 from autorubric.metrics.core.scales import Array
 from autorubric.metrics.core.votes_table import ABSTAINED, FAILED, MeasuredCriterion, Outcome
 from autorubric.metrics.figures.bias import ConfidenceInterval, bias_of
-from autorubric.metrics.figures.classification import MET
 from autorubric.metrics.figures.correlation import (
     ccc_estimate,
     correlation_p_value,
@@ -30,6 +29,7 @@ from autorubric.metrics.figures.correlation import (
     rmse_estimate,
     spearman_estimate,
 )
+from autorubric.metrics.figures.one_vs_rest import MET
 from autorubric.metrics.figures.ranks import Ranked, rank_pairs, rank_table
 from autorubric.metrics.figures.specs import shown_metric, shown_metrics
 from autorubric.metrics.summaries.results import (
@@ -144,7 +144,7 @@ class OnCriterion:
         level = self.criterion.level
         ordered = level == "ordinal" and not self.modes.has_category
         weights = weights_on_values(self.criterion) if ordered else None
-        metrics = [one for one in shown_metrics() if level in one.run]
+        metrics = [one for one in shown_metrics() if level in one.where["run"]]
         named = result.in_order({names_in_run(one, level)[0]: one for one in metrics})
         # The reasons begin with that of kappa.
         kappa_first = sorted(named.values(), key=lambda one: one.key != "kappa")

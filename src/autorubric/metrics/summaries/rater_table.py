@@ -30,10 +30,10 @@ from autorubric.metrics.core.votes_table import (
     UNDECIDED,
 )
 from autorubric.metrics.figures.bias import ConfidenceInterval
-from autorubric.metrics.figures.classification import MET
 from autorubric.metrics.figures.correlation import pearson_estimate
 from autorubric.metrics.figures.kappa import kappa_of
 from autorubric.metrics.figures.many_raters import CountCoefficient, counts_estimate, fleiss_chance
+from autorubric.metrics.figures.one_vs_rest import MET
 from autorubric.metrics.figures.specs import shown_metrics
 from autorubric.metrics.summaries.criterion_metrics import (
     OnCriterion,
@@ -164,9 +164,11 @@ def _macro(
 ) -> tuple[dict[str, float | None], dict[str, tuple[int, int]]]:
     found = {}
     for metric, name in ((one, name) for one in shown_metrics() for name in names_in_run(one)):
-        values = [shown_value(one, name) for one in per_criterion if one.criterion_type in metric.run_mean]
+        values = [
+            shown_value(one, name) for one in per_criterion if one.criterion_type in metric.where["run_mean"]
+        ]
         key = "mean_kappa" if name == "kappa" else f"criterion_{name}"
-        if metric.run_mean and (values or key in RaterMetrics.__dataclass_fields__):
+        if metric.where["run_mean"] and (values or key in RaterMetrics.__dataclass_fields__):
             found[key] = values
     macro, defined = {}, {}
     for key, values in RaterMetrics.in_order(found).items():
@@ -249,7 +251,7 @@ def _of_one_table(
     """Compute the metrics of the criteria at `places`, whose tables are added; `linear` is Pearson's r."""
     cells, criterion = table.cells, table.cells.criteria[places[0]]
     counts = np.sum([tables[place] for place in places], axis=0)
-    pooled = [one for one in shown_metrics() if criterion.level in one.run_pooled]
+    pooled = [one for one in shown_metrics() if criterion.level in one.where["run_pooled"]]
     reasons = Reasons()
     if criterion.level != "binary":
         reasons.update(dict.fromkeys(_names_of(_of_one_class()), "not_comparable"))
@@ -268,7 +270,7 @@ def _of_one_table(
 
 
 def _of_one_class() -> list[Shown]:
-    return [one for one in shown_metrics() if one.run_pooled == ("binary",)]
+    return [one for one in shown_metrics() if one.where["run_pooled"] == ("binary",)]
 
 
 def _names_of(metrics: Iterable[Shown]) -> list[str]:
@@ -276,7 +278,7 @@ def _names_of(metrics: Iterable[Shown]) -> list[str]:
 
 
 def _without_scale(cells: Cells, linear: Estimate) -> PooledMetrics:
-    names = _names_of(one for one in shown_metrics() if one.run_pooled and one.key != "accuracy")
+    names = _names_of(one for one in shown_metrics() if one.where["run_pooled"] and one.key != "accuracy")
     values = PooledMetrics.arrange(dict.fromkeys(names))
     reasons = Reasons(dict.fromkeys([*values, *values.pop("more")], "not_comparable"))
     return PooledMetrics(

@@ -16,7 +16,7 @@ from autorubric.metrics.core.result import (
     true_rates_table,
     warnings_block,
 )
-from autorubric.metrics.figures.classification import MET
+from autorubric.metrics.figures.one_vs_rest import MET
 from autorubric.metrics.figures.specs import shown_metric
 from autorubric.metrics.summaries.agreement import Agreement
 from autorubric.metrics.summaries.highlights import PanelAndBest, highlight_sentences, tied_labels_text

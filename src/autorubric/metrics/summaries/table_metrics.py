@@ -31,7 +31,7 @@ FEW_OF_A_CLASS = 10
 @cache
 def headlines() -> tuple[Shown, ...]:
     """Return the metrics that are combined over criteria."""
-    return tuple(one for one in shown_metrics() if one.over)
+    return tuple(one for one in shown_metrics() if one.where["report"])
 
 
 def table_value(metric: TableMetric, table: Array, weights: Array | None = None) -> float | Reason:
