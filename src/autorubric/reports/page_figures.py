@@ -12,7 +12,7 @@ from autorubric.errors import TokenUsage
 from autorubric.metrics.audit.bias import BIASES, BiasReport, bias_report
 from autorubric.metrics.audit.item_analysis import ItemAnalysis, item_analysis
 from autorubric.metrics.core.item_scores import TRUTH
-from autorubric.metrics.core.metric import SIGNED, Page, Shown
+from autorubric.metrics.core.metric import SIGNED, Page, Result, Shown
 from autorubric.metrics.core.scales import Array, Interval
 from autorubric.metrics.core.votes_table import ABSTAINED, ANSWERED, FAILED, NOT_APPLICABLE, Outcome
 from autorubric.metrics.figures.distributions import score_distribution
@@ -133,13 +133,11 @@ def shown_on_pages(
 
     # A metric of some scales only has a column if there are such criteria.
     columns = {
-        "overview": [
-            one for one in _metrics_on("overview") if applies[one.key][1] or _on_all(one.where["report"])
-        ],
+        "overview": [one for one in _metrics_on("overview") if applies[one.key][1] or _on_all(one, "report")],
         "criteria": [
             one for one in _metrics_on("criteria") if any(one.key in row["metrics"] for row in criteria)
         ],
-        "judges": [one for one in _metrics_on("judges") if _on_all(one.where["report"]) or has_value(one)],
+        "judges": [one for one in _metrics_on("judges") if has_value(one) or _on_all(one, "report")],
     }
     content: dict[str, Any] = {
         "reliability": {"key": "alpha", "name": "Judges' alpha"},
@@ -162,16 +160,13 @@ def shown_on_pages(
 
 
 def _metrics_on(view: Page) -> list[Shown]:
-    return [
-        one
-        for one in shown_metrics()
-        if view in one.pages and (one.where["agreement"] if view == "criteria" else one.where["report"])
-    ]
+    part: Result = "agreement" if view == "criteria" else "report"
+    return [one for one in shown_metrics() if view in one.pages and one.where[part]]
 
 
-def _on_all(levels: Sequence[str]) -> bool:
+def _on_all(metric: Shown, part: Result) -> bool:
     """Return whether a metric applies at every level of categorical criteria."""
-    return set(CATEGORICAL) <= {*levels, "ranking"}
+    return set(CATEGORICAL) <= {*metric.where[part], "ranking"}
 
 
 def _figures_of(results: Any, *names: str) -> dict[str, Any]:
@@ -246,7 +241,7 @@ def _criterion_figures(run: ReadRun, found: RunFindings, at: int, analysed: Any)
         content["metrics"] = {
             one.key: figure(metric_on(agreed, one.key))
             for one in _metrics_on("criteria")
-            if measured.level in one.where["agreement"] or _on_all(one.where["agreement"])
+            if measured.level in one.where["agreement"] or _on_all(one, "agreement")
         }
         content["n"] = agreed.n
         if agreed.table and any(map(any, agreed.table)):

@@ -291,11 +291,8 @@ def _of_table(
     named: dict[str, tuple[Figure, str]] = {}
     for one in shown_metrics():
         metric = one.table
-        if (
-            metric is None
-            or level_of(sides.scale) not in one.where["agreement"]
-            or _is_lost(one, sides, weights)
-        ):
+        applies = level_of(sides.scale) in one.where["agreement"] and not _is_lost(one, sides, weights)
+        if metric is None or not applies:
             continue
         if size < metric.fewest:
             figures[one.key] = Estimate.undefined(

@@ -164,11 +164,10 @@ def _macro(
 ) -> tuple[dict[str, float | None], dict[str, tuple[int, int]]]:
     found = {}
     for metric, name in ((one, name) for one in shown_metrics() for name in names_in_run(one)):
-        values = [
-            shown_value(one, name) for one in per_criterion if one.criterion_type in metric.where["run_mean"]
-        ]
+        levels = metric.where["run_mean"]
+        values = [shown_value(one, name) for one in per_criterion if one.criterion_type in levels]
         key = "mean_kappa" if name == "kappa" else f"criterion_{name}"
-        if metric.where["run_mean"] and (values or key in RaterMetrics.__dataclass_fields__):
+        if levels and (values or key in RaterMetrics.__dataclass_fields__):
             found[key] = values
     macro, defined = {}, {}
     for key, values in RaterMetrics.in_order(found).items():
