@@ -7,16 +7,11 @@ figure.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import combinations
 from typing import TYPE_CHECKING, Any, Protocol
-
-import numpy as np
 
 from autorubric.errors import ArgumentError, MissingDependencyError
 from autorubric.metrics.core.label_table import table_of
-from autorubric.metrics.core.read_votes import Modes, cells_of
-from autorubric.metrics.summaries.reliability import mean_kappa
-from autorubric.metrics.summaries.table_metrics import category_values
+from autorubric.metrics.summaries.reliability import pair_agreements
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -96,29 +91,19 @@ def plot_agreement_matrix(run: Scored, *, ax: Axes | None = None) -> Axes:
     for ordinal criteria. `judge_report` compares each judge with the labels, and `reliability` computes
     agreement coefficients with confidence intervals.
     """
-    cells = cells_of(table_of(run, None, scales=None), Modes())
-    columns = {name: one.code for (kind, name), one in cells.raters.items() if kind == "judge"}
-    judges = list(columns)
+    table = table_of(run, None, scales=None)
+    judges = table.judges
     if len(judges) < 2:
         raise ArgumentError(f"an agreement matrix requires at least two judges; the run has {len(judges)}")
-    criterion = np.repeat(np.arange(len(cells.criteria)), [one.stop - one.start for one in cells.spans])
-    has_kappa = np.array(
-        [one.level in ("binary", "nominal", "ordinal", "ranking") for one in cells.criteria]
-    )[criterion]
-    values = [tuple(category_values(one)) if one.level == "ordinal" else None for one in cells.criteria]
     ax = _axes(ax)
     shares = [[float("nan")] * len(judges) for _ in judges]
-    for left, right in combinations(range(len(judges)), 2):
-        a, b = columns[judges[left]], columns[judges[right]]
-        both = (a >= 0) & (b >= 0)
-        if not both.any():
+    for pair in pair_agreements(table, [("judge", name) for name in judges]):
+        share, kappa = pair.share.value, pair.kappa.value
+        if share is None:
             continue
-        share = float((a == b)[both].mean())
-        used = both & has_kappa
-        kappa = mean_kappa(criterion[used], a[used], b[used], values).value
-        shares[left][right] = shares[right][left] = share
-        for at, column in ((left, right), (right, left)):
-            told = f"{share:.2f}\nκ {'–' if kappa is None else f'{kappa:.2f}'}\nn = {np.count_nonzero(both)}"
+        shares[pair.a][pair.b] = shares[pair.b][pair.a] = share
+        for at, column in ((pair.a, pair.b), (pair.b, pair.a)):
+            told = f"{share:.2f}\nκ {'–' if kappa is None else f'{kappa:.2f}'}\nn = {pair.share.n}"
             ax.text(column, at, told, ha="center", va="center", color=_on(share), fontsize="small")
     _draw_shares(ax, shares, "share of equal decisions")
     _ticks(ax, judges)
@@ -176,8 +161,9 @@ def plot_forest(
         raise ArgumentError(f"unknown metric {stat!r}; available: {', '.join(known)}")
     ax = plot_intervals({name: one[stat] for name, one in found.items()}, ax=ax)
     people = report.human_ceiling.per_criterion if report.human_ceiling else {}
-    marks = [(people[name].figures()[stat].value, at) for at, name in enumerate(found) if name in people]
-    if drawn := [(value, at) for value, at in marks if value is not None]:
+    theirs = {name: one.figures()[stat].value for name, one in people.items() if stat in one.figures()}
+    drawn = [(theirs[name], at) for at, name in enumerate(found) if theirs.get(name) is not None]
+    if drawn:
         ax.plot(*zip(*drawn, strict=True), "D", color=_ORANGE, fillstyle="none", label="people")
         ax.legend(frameon=False)
     ax.set(xlabel=f"{stat} ({rater})", ylabel="criterion")

@@ -90,6 +90,66 @@ def test_a_metric_is_known_by_its_name(site: Path, folder: Path) -> None:
     assert _run(site, folder, "program") == "share of units in the same extreme\nextreme_share\n"
 
 
+_RESULTS = """
+import json, re
+from autorubric import CriterionGrader, Rubric, RubricDataset, evaluate_sync
+from autorubric.metrics import agreement, compute_metrics, judge_report, Ordinal
+from autorubric.reports import report_html
+from quiz.judge import KeywordJudge
+
+dataset = RubricDataset(rubric=Rubric.from_file("rubric.yaml"))
+for n, label in ((0, 1), (5, 5), (1, 1), (2, 3), (4, 4), (0, 1)):
+    dataset.add_item(submission="please " * n, ground_truth=[label])
+run = evaluate_sync(
+    dataset, CriterionGrader(judges=[KeywordJudge("please")]), experiment_name="six", show_progress=False
+)
+metrics, report = compute_metrics(run, dataset), judge_report(run)
+alone = agreement([1, 5, 2], [1, 4, 2], scale=Ordinal([1, 2, 3, 4, 5]))
+page = json.loads(re.search(r'id="data">(.*?)</script>', report_html(run), re.S).group(1))
+results = {
+    "agreement": [alone.extreme_share.value, alone.to_dict()["extreme_share"]["value"]],
+    "metrics": [
+        metrics.per_criterion["warm"].extreme_share,
+        metrics.criterion_extreme_share,
+        metrics.pooled.extreme_share,
+        metrics.to_dict()["per_criterion"][0]["extreme_share"],
+        metrics.to_dict()["criterion_extreme_share"],
+        *metrics.to_dataframe()["extreme_share"],
+    ],
+    "report": [
+        report.per_criterion["warm"].extreme_share.value,
+        report.macro.extreme_share.value,
+        report.micro.more["extreme_share"].value,
+        report.to_dict()["panel"]["macro"]["extreme_share"]["value"],
+        *report.to_dataframe().query("figure == 'extreme_share' and rater == 'panel'")["value"],
+    ],
+    "interval": [report.macro.extreme_share.low, report.per_criterion["warm"].extreme_share.low],
+    "texts": [metrics.summary().count("extreme share"), report.summary().count("extreme share")],
+    "columns": [[one["name"] for one in page["metrics"][view]] for view in ("criteria", "judges")],
+    "page": [
+        one["metrics"]["extreme_share"]["v"] for one in (page["criteria"][0], page["judges"]["rows"][0])
+    ],
+}
+print(json.dumps(results))
+"""
+
+
+def test_results_contain_a_metric(site: Path, folder: Path) -> None:
+    """Attributes, `to_dict`, texts, DataFrames and the page of a run contain it, with intervals."""
+    (folder / "program.py").write_text(_RESULTS, encoding="utf-8")
+    found = json.loads(_run(site, folder, "program").splitlines()[-1])
+    assert found["agreement"] == pytest.approx([1 / 3] * 2)
+    assert found["metrics"] == pytest.approx([1 / 2] * 7)
+    assert found["report"] == pytest.approx([1 / 2] * 7)
+    assert all(0 < low < 1 / 2 for low in found["interval"])
+    assert all(count >= 2 for count in found["texts"])
+    assert found["columns"] == [
+        ["Kappa", "Accuracy", "Extreme share"],
+        ["Kappa", "Accuracy", "Extreme share"],
+    ]
+    assert found["page"] == pytest.approx([1 / 2] * 2, abs=1e-5)
+
+
 def test_kind_judge_importer_and_executor_in_a_run(site: Path, folder: Path) -> None:
     """The command line reads the importer's file, asks the judge and grades with the executor."""
     options = ("--judge", "keyword:please", "--executor", "one_by_one")

@@ -10,7 +10,20 @@ import pytest
 
 import autorubric.metrics as metrics
 from autorubric.errors import ArgumentError
-from autorubric.metrics import SPECS, Estimate, Nominal, Ordinal, spec
+from autorubric.metrics import (
+    SPECS,
+    Binary,
+    Estimate,
+    Interval,
+    Nominal,
+    Ordinal,
+    Shown,
+    TableMetric,
+    agreement,
+    spec,
+)
+from autorubric.metrics.core.metric import show
+from autorubric.metrics.figures.specs import shown_metrics
 from tests.metrics.asserting import width
 
 LABELS = ["a", "b", "c"]
@@ -242,3 +255,30 @@ def test_an_unused_category_changes_no_plain_kappa():
     for name in ("gwet_ac", "brennan_prediger"):
         few = spec(name).function(truth, pred, scale=Nominal("ab"), ci=None)
         assert few != pytest.approx(spec(name).function(truth, pred, scale=Nominal("abz"), ci=None))
+
+
+@pytest.mark.parametrize("shown", shown_metrics(), ids=lambda one: one.key)
+def test_results_contain_declared_metrics(shown):
+    """Each has a field in `agreement`, a value at its levels, and a name, a heading and a title."""
+    scales = {
+        "binary": Binary(),
+        "nominal": Nominal([0, 1]),
+        "ordinal": Ordinal([0, 1]),
+        "interval": Interval(),
+    }
+    truth, pred = [0, 1, 1, 0, 1, 0], [0, 1, 0, 0, 1, 1]
+    assert shown.key and shown.label and shown.title and shown.column
+    for level, scale in scales.items():
+        found = agreement(truth, pred, scale=scale, ci=None)
+        estimate = getattr(found, shown.key)
+        assert (estimate.reason != "not_on_scale") == (level in shown.where["agreement"])
+        assert (shown.key in found.figures()) == (level in shown.where["agreement"])
+        assert shown.key in found.to_dict()
+
+
+def test_shown_metrics_need_a_table_and_a_free_name():
+    """The error names the metric."""
+    with pytest.raises(ArgumentError, match="'lonely': shown must have a table"):
+        show(Shown(), "lonely", ("binary",))
+    with pytest.raises(ArgumentError, match="already contain a metric 'kappa'"):
+        show(Shown(table=TableMetric(name="k", hits=lambda tables: tables[..., 0, 0])), "kappa", ("binary",))

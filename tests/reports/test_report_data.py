@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 import re
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, get_args
 
@@ -36,6 +37,7 @@ from autorubric.metrics import (
 from autorubric.metrics.core.estimate import Reason
 from autorubric.metrics.core.item_scores import TRUTH
 from autorubric.metrics.core.scales import Weights
+from autorubric.metrics.figures.specs import shown_metrics
 from autorubric.plotting import plot_agreement_matrix
 from autorubric.reports import report_html
 from autorubric.reports.item_details import truncation_for
@@ -103,15 +105,16 @@ def test_figures_are_those_of_the_metrics(reports: Reports, kinds: dict[str, Any
     run = reports.run("kinds")
     wanted, analysed = judge_report(run), item_analysis(run)
     told = kinds["data"]
-    assert told["overview"]["kappa"]["v"] == pytest.approx(wanted.macro.kappa.value, abs=1e-5)
-    assert told["overview"]["kappa"]["lo"] == pytest.approx(wanted.macro.kappa.low, abs=1e-5)
-    for key, rate in (("tpr", wanted.macro.recall), ("tnr", wanted.macro.specificity)):
-        assert told["overview"][key]["v"] == pytest.approx(rate.value, abs=1e-5)
-        assert told["overview"][key]["lo"] == pytest.approx(rate.low, abs=1e-5)
-    binary = {one["name"]: one for one in told["criteria"] if "tnr" in one}
+    assert told["overview"]["metrics"]["kappa"]["v"] == pytest.approx(wanted.macro.kappa.value, abs=1e-5)
+    assert told["overview"]["metrics"]["kappa"]["lo"] == pytest.approx(wanted.macro.kappa.low, abs=1e-5)
+    for key, rate in (("recall", wanted.macro.recall), ("specificity", wanted.macro.specificity)):
+        assert told["overview"]["metrics"][key]["v"] == pytest.approx(rate.value, abs=1e-5)
+        assert told["overview"]["metrics"][key]["lo"] == pytest.approx(rate.low, abs=1e-5)
+    binary = {one["name"]: one for one in told["criteria"] if "specificity" in one["metrics"]}
     for name, one in binary.items():
-        assert one["tnr"]["v"] == pytest.approx(wanted.per_criterion[name].specificity.value, abs=1e-5)
-        assert one["tpr"]["v"] == pytest.approx(wanted.per_criterion[name].recall.value, abs=1e-5)
+        rates, agreed = one["metrics"], wanted.per_criterion[name]
+        assert rates["specificity"]["v"] == pytest.approx(agreed.specificity.value, abs=1e-5)
+        assert rates["recall"]["v"] == pytest.approx(agreed.recall.value, abs=1e-5)
     assert binary and len(binary) < len(told["criteria"])
     means = {one.name: one.mean for one in analysed.criteria}
     for one in told["criteria"]:
@@ -121,13 +124,13 @@ def test_figures_are_those_of_the_metrics(reports: Reports, kinds: dict[str, Any
         if agreed is None:
             continue
         if agreed.accuracy.value is not None:
-            assert one["accuracy"]["v"] == pytest.approx(agreed.accuracy.value, abs=1e-5)
+            assert one["metrics"]["accuracy"]["v"] == pytest.approx(agreed.accuracy.value, abs=1e-5)
         if "confusion" in one:
             assert one["confusion"]["counts"] == [list(row) for row in agreed.table]
     by_name = {one["name"]: one for one in told["judges"]["rows"]}
     assert set(by_name) == {"panel", "ann", "bob", "cyd"}
     for judge, found in wanted.per_judge.items():
-        assert by_name[judge]["kappa"]["v"] == pytest.approx(found.macro.kappa.value, abs=1e-5)
+        assert by_name[judge]["metrics"]["kappa"]["v"] == pytest.approx(found.macro.kappa.value, abs=1e-5)
 
 
 def test_leanings_are_those_of_the_bias_report(reports: Reports, kinds: dict[str, Any]) -> None:
@@ -337,9 +340,9 @@ def test_a_run_of_comparisons_alone_has_a_headline(tmp_path: Path) -> None:
     ]
     wanted = cohen_kappa(truth, said)
     for one in (told["overview"], *told["judges"]["rows"], *told["criteria"]):
-        assert one["kappa"]["v"] == pytest.approx(wanted.value, abs=1e-5)
-        assert one["accuracy"]["v"] == pytest.approx(5 / 6, abs=1e-5)
-        assert one["kappa"]["lo"] < one["kappa"]["v"] < one["kappa"]["hi"]
+        assert one["metrics"]["kappa"]["v"] == pytest.approx(wanted.value, abs=1e-5)
+        assert one["metrics"]["accuracy"]["v"] == pytest.approx(5 / 6, abs=1e-5)
+        assert one["metrics"]["kappa"]["lo"] < one["metrics"]["kappa"]["v"] < one["metrics"]["kappa"]["hi"]
     assert told["criteria"][0]["confusion"] == {
         "labels": ["first", "second", "tie"],
         "counts": [[2, 1, 0], [0, 2, 0], [0, 0, 1]],
@@ -574,7 +577,7 @@ def test_a_run_that_failed_throughout_has_a_report(tmp_path: Path) -> None:
     told = held(report_html(run))["data"]
     assert told["overview"]["mean"] is None
     assert told["items"]["score"] == [None] * 3
-    assert told["overview"]["kappa"]["why"]
+    assert told["overview"]["metrics"]["kappa"]["why"]
     assert told["run"]["n_failed"] == 3
 
 
@@ -616,3 +619,14 @@ def test_plots_and_reports_agree_on_how_far_judges_agree(reports: Reports, tmp_p
                 pairs += 1
         assert pairs == 3
     pyplot.close("all")
+
+
+def test_scripts_name_no_metric() -> None:
+    """Columns, tiles and names of metrics are data, so a declared metric appears on the page."""
+    assets = files("autorubric.reports").joinpath("assets").iterdir()
+    scripts = [one for one in assets if one.name.endswith(".js")]
+    assert len(scripts) > 10
+    for script in scripts:
+        text = script.read_text(encoding="utf-8")
+        for one in shown_metrics():
+            assert not re.search(rf'\.{one.key}\b|"{one.key}"', text), (script.name, one.key)

@@ -18,8 +18,14 @@ from .core.estimate import (
     UndefinedEstimateError as UndefinedEstimateError,
 )
 from .core.intervals import clustered_se as clustered_se, wilson as wilson
-from .core.metric import MetricSpec as MetricSpec, metric as metric
+from .core.metric import (
+    MetricSpec as MetricSpec,
+    Shown as Shown,
+    TableMetric as TableMetric,
+    metric as metric,
+)
 from .core.read_votes import votes_table as votes_table
+from .core.result import spreadsheet_safe as spreadsheet_safe
 from .core.scales import (
     Binary as Binary,
     Interval as Interval,
@@ -74,14 +80,8 @@ from .figures.classification import (
     accuracy as accuracy,
     adjacent_accuracy as adjacent_accuracy,
     balanced_accuracy as balanced_accuracy,
-    f1 as f1,
     macro_f1 as macro_f1,
     mcc as mcc,
-    negative_agreement as negative_agreement,
-    positive_agreement as positive_agreement,
-    precision as precision,
-    recall as recall,
-    specificity as specificity,
 )
 from .figures.correlation import (
     kendall_tau_b as kendall_tau_b,
@@ -117,6 +117,14 @@ from .figures.many_raters import (
     fleiss_kappa_by_category as fleiss_kappa_by_category,
     percent_agreement as percent_agreement,
 )
+from .figures.one_vs_rest import (
+    f1 as f1,
+    negative_agreement as negative_agreement,
+    positive_agreement as positive_agreement,
+    precision as precision,
+    recall as recall,
+    specificity as specificity,
+)
 from .figures.pairwise import (
     pairwise_accuracy as pairwise_accuracy,
     position_consistency as position_consistency,
@@ -135,8 +143,11 @@ from .summaries.agreement import (
 )
 from .summaries.compute import MetricsResult as MetricsResult, compute_metrics as compute_metrics
 from .summaries.highlights import PanelAndBest as PanelAndBest
-from .summaries.human_agreement import HumanAgreement as HumanAgreement, human_agreement as human_agreement
-from .summaries.judge_report import judge_report as judge_report
+from .summaries.judge_report import (
+    HumanAgreement as HumanAgreement,
+    human_agreement as human_agreement,
+    judge_report as judge_report,
+)
 from .summaries.opinions import (
     AggregatedScore as AggregatedScore,
     aggregate_scores as aggregate_scores,
@@ -157,7 +168,6 @@ from .summaries.reliability import (
     Reliability as Reliability,
     reliability as reliability,
 )
-from .summaries.rendering import spreadsheet_safe as spreadsheet_safe
 from .summaries.report_result import JudgeReport as JudgeReport
 from .summaries.results import (
     BootstrapResults as BootstrapResults,

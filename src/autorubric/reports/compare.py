@@ -20,11 +20,7 @@ from autorubric.reports.view import ReadRun
 
 
 def comparison(run: ReadRun, cells: CellColumns, base: ReadRun, strings: StringTable) -> dict[str, Any]:
-    """Compute the differences between a run and a baseline (run minus baseline), item by item.
-
-    Items are matched by id. Scores and values are compared by their mean difference (paired t), correct
-    answers by `compare_judges` with items as clusters. The p-values of criteria are adjusted (Holm).
-    """
+    """Compute the differences between a run and a baseline (run minus baseline), with items matched by id."""
     other = _match_items(run, base)
     mine = [one.report.score if one.report else None for one in run.item_results]
     theirs = [None if at is None else _score(base, at) for at in other]
@@ -50,6 +46,7 @@ def comparison(run: ReadRun, cells: CellColumns, base: ReadRun, strings: StringT
         "score_p": number(found.p_value),
         "means": [number(score_distribution([pair[side] for pair in both]).mean) for side in (0, 1)],
         "headline": _headline(run, cells, base, answers, mine, theirs),
+        "stat": "accuracy",
         "criteria": _by_criterion(run, cells, base, answers),
         "scores": [number(one) for one in theirs],
         "changed": changed,
@@ -167,7 +164,7 @@ def _by_criterion(run: ReadRun, cells: CellColumns, base: ReadRun, answers: Arra
             "at": at,
             "value": bias_figure(values),
             "p": number(p),
-            "accuracy": None if right is None else {**_comparison_json(right), "p": number(q)},
+            "answers": None if right is None else {**_comparison_json(right), "p": number(q)},
         }
         for (at, values, right), p, q in zip(rows, adjusted, of_right, strict=True)
     ]

@@ -75,10 +75,7 @@ class CritiqueGroup:
 
 
 def critique_groups(response: CritiqueView) -> list[CritiqueGroup]:
-    """Return the criteria from worst to best score, with ties in input order and unscored criteria last.
-
-    Unscored criteria include those that only issues name.
-    """
+    """Return the criteria from worst to best score, then those without a score, which issues may name."""
     scores = {one.criterion: one for one in response.criteria_scores}
     names = dict.fromkeys([*scores, *(one.criterion for one in response.issues)])
     groups = []

@@ -236,10 +236,7 @@ _MOST_PER_KIND: Final = 3
 
 
 def highlights(run: ReadRun, cells: CellColumns) -> list[dict[str, Any]]:
-    """Rank the items to inspect; each item appears once, under its first kind.
-
-    `item` is a position in the run's results, `criterion` a position in the table.
-    """
+    """Rank the items to inspect, by position in the run's results; each appears under its first kind."""
     places = {one.item_idx: at for at, one in enumerate(run.item_results)}
     found: list[dict[str, Any]] = []
     listed: set[int] = set()

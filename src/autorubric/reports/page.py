@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -150,13 +150,15 @@ def report_html(
     found = _figures.RunFindings.of(read)
     strings = StringTable()
     items = item_columns(read, cells, strings, max_chars)
+    criteria, judges = _figures.criteria(read, cells, found), _figures.judges(read, found)
     content: dict[str, Any] = {
         "format": FORMAT,
+        "metrics": _figures.shown_on_pages(found, criteria, judges),
         "overview": _figures.overview(read, found),
         "first": highlights(read, cells),
         "counts": flag_counts(read, cells),
-        "criteria": _figures.criteria(read, cells, found),
-        "judges": _figures.judges(read, found),
+        "criteria": criteria,
+        "judges": judges,
         "cells": cell_columns(read, cells, strings),
         "compare": None if baseline is None else comparison(read, cells, ReadRun.of(baseline), strings),
         "items": items,
@@ -165,10 +167,8 @@ def report_html(
         "live": None if live is None else {**live, "forms": _forms(read)},
     }
     truncation = truncation_for(read, max_chars)
-    names = [
-        {criterion: at for at, criterion in _names_of(read, items["rubrics"][rubric])}
-        for rubric in items["rubric"]
-    ]
+    rubrics = [_places_by_name(read, rubric) for rubric in items["rubrics"]]
+    names = [rubrics[rubric] for rubric in items["rubric"]]
     details = list(detail_chunks(read, names, read.table.judges, truncation))
     content["run"] = {**_run_summary(read, found), "most_chars": truncation.most, "n_cut": truncation.n_cut}
     content["strings"] = strings.texts
@@ -194,9 +194,9 @@ def _forms(run: ReadRun) -> list[Json]:
     return [forms.get(criterion.name) for criterion in run.table.criteria]
 
 
-def _names_of(run: ReadRun, rubric: Iterable[int]) -> Iterable[tuple[int, str]]:
+def _places_by_name(run: ReadRun, rubric: Sequence[int]) -> dict[str, int]:
     # Parts come after their criterion, whose name a part may share.
-    return reversed([(at, run.table.criteria[at].name) for at in rubric])
+    return {run.table.criteria[at].name: at for at in reversed(rubric)}
 
 
 def _run_summary(run: ReadRun, found: _figures.RunFindings) -> dict[str, Any]:

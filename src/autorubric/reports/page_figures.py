@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from typing import Any, Final
 
 import numpy as np
 
 from autorubric.errors import TokenUsage
-from autorubric.metrics.audit.bias import BIASES, SHIFTS, BiasReport, bias_report
+from autorubric.metrics.audit.bias import BIASES, BiasReport, bias_report
 from autorubric.metrics.audit.item_analysis import ItemAnalysis, item_analysis
 from autorubric.metrics.core.item_scores import TRUTH
+from autorubric.metrics.core.metric import SIGNED, Page, Result, Shown
 from autorubric.metrics.core.scales import Array, Interval
 from autorubric.metrics.core.votes_table import ABSTAINED, ANSWERED, FAILED, NOT_APPLICABLE, Outcome
 from autorubric.metrics.figures.distributions import score_distribution
-from autorubric.metrics.figures.many_raters import percent_agreement
+from autorubric.metrics.figures.specs import shown_metrics
 from autorubric.metrics.summaries.highlights import PanelAndBest
 from autorubric.metrics.summaries.judge_report import judge_report
-from autorubric.metrics.summaries.reliability import mean_kappa, ordered_values
+from autorubric.metrics.summaries.rater_report import metric_on
+from autorubric.metrics.summaries.reliability import TITLES, pair_agreements
 from autorubric.metrics.summaries.report_result import JudgeReport
 from autorubric.metrics.summaries.run_comparison import RunComparison, compare_run
 from autorubric.reports.items import FLAGS, CellColumns
@@ -40,6 +41,24 @@ MOST_IN_MATRIX: Final = 24
 
 CONFUSING: Final = 8
 """Number of items listed as the most confusing on a criterion's page."""
+
+
+_BIASES: Final = {
+    "leniency": (
+        "Leniency",
+        "asymmetry of errors: mean error at a label of ½; for MET/UNMET (FPR − FNR) / 2",
+    ),
+    "length_lean": ("Length", "correlation of error and length"),
+    "position_lean": ("Position", "win rate of the candidate shown first − ½"),
+    "self_preference": ("Own family", "texts by the judge's own model family − other texts"),
+    "mean_difference": ("Mean difference", "judge − label, values on 0 to 1; depends on the base rate"),
+    "pass_rate_difference": ("Pass rate", "judge − label; depends on the base rate"),
+}
+"""Heading and explanation of each kind of bias."""
+
+
+_STATS: Final = {"accuracy": "proportion of correct answers", "mae": "mean error of values (lower is better)"}
+"""Metrics by which judges are compared in pairs."""
 
 
 @dataclass(frozen=True)
@@ -86,10 +105,7 @@ def overview(run: ReadRun, found: RunFindings) -> dict[str, Any]:
         "n_scored": spread.n_samples,
         "edges": [number(edge) for edge in spread.bin_edges],
         "counts": list(spread.bin_counts),
-        **_figures_of(means, "accuracy", "kappa", "pearson"),
-        "tpr": figure(means.recall),
-        "tnr": figure(means.specificity),
-        "n_binary": means.defined["specificity"][1],
+        "metrics": {one.key: figure(getattr(means, one.key)) for one in _metrics_on("overview")},
         "n_labelled": found.judges.n_items,
         "coverage": number(panel.coverage),
     }
@@ -102,8 +118,55 @@ def overview(run: ReadRun, found: RunFindings) -> dict[str, Any]:
         content["same_edges"] = (
             _unit_interval(graded) == _unit_interval(scores) == Interval(low=0.0, high=1.0)
         )
-        content["scores"] = {name: figure(one) for name, one in panel.scores.figures().items()}
     return content
+
+
+def shown_on_pages(
+    found: RunFindings, criteria: Sequence[Mapping[str, Any]], judges: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the names of metrics, and the tiles and columns of each view."""
+    applies = found.judges.macro.defined
+    rows: list[Mapping[str, Any]] = judges["rows"]
+
+    def has_value(metric: Shown) -> bool:
+        return any(row["metrics"][metric.key]["v"] is not None for row in rows)
+
+    # A metric of some scales only has a column if there are such criteria.
+    columns = {
+        "overview": [one for one in _metrics_on("overview") if applies[one.key][1] or _on_all(one, "report")],
+        "criteria": [
+            one for one in _metrics_on("criteria") if any(one.key in row["metrics"] for row in criteria)
+        ],
+        "judges": [one for one in _metrics_on("judges") if has_value(one) or _on_all(one, "report")],
+    }
+    content: dict[str, Any] = {
+        "reliability": {"key": "alpha", "name": "Judges' alpha"},
+        "names": dict(TITLES) | {one.key: one.title for one in shown_metrics() if one.where["agreement"]},
+    }
+    for view, metrics in columns.items():
+        # Metrics with a plot come first in tables.
+        in_order = sorted(metrics, key=lambda one: view != "overview" and one.bounds != SIGNED)
+        content[view] = [
+            {
+                "key": one.key,
+                "name": one.tile if view == "overview" else one.column,
+                "share": one.bounds == (0.0, 1.0),
+                "plot": one.bounds == SIGNED,
+                "about": one.explanation or None,
+            }
+            for one in in_order
+        ]
+    return content
+
+
+def _metrics_on(view: Page) -> list[Shown]:
+    part: Result = "agreement" if view == "criteria" else "report"
+    return [one for one in shown_metrics() if view in one.pages and one.where[part]]
+
+
+def _on_all(metric: Shown, part: Result) -> bool:
+    """Return whether a metric applies at every level of categorical criteria."""
+    return set(CATEGORICAL) <= {*metric.where[part], "ranking"}
 
 
 def _figures_of(results: Any, *names: str) -> dict[str, Any]:
@@ -131,6 +194,7 @@ def criteria(run: ReadRun, cells: CellColumns, found: RunFindings) -> list[dict[
                 "name": name,
                 "level": measured.level,
                 "cells": len(mine),
+                "metrics": {},
                 **_criterion_answers(run, cells, at, mine),
                 **_criterion_figures(run, found, at, analysed.get(name)),
                 **_comparisons(found, name),
@@ -174,10 +238,11 @@ def _criterion_figures(run: ReadRun, found: RunFindings, at: int, analysed: Any)
     agreed = found.judges.per_criterion.get(name)
     if agreed is not None:
         content["figures"] = {key: figure(one) for key, one in agreed.figures().items()}
-        content["kappa"] = figure(agreed.weighted_kappa if measured.level == "ordinal" else agreed.kappa)
-        content["accuracy"] = figure(agreed.accuracy)
-        if measured.level == "binary":
-            content |= {"tpr": figure(agreed.recall), "tnr": figure(agreed.specificity)}
+        content["metrics"] = {
+            one.key: figure(metric_on(agreed, one.key))
+            for one in _metrics_on("criteria")
+            if measured.level in one.where["agreement"] or _on_all(one, "agreement")
+        }
         content["n"] = agreed.n
         if agreed.table and any(map(any, agreed.table)):
             outcomes = run.table.outcomes.get(at)
@@ -283,19 +348,16 @@ def judges(run: ReadRun, found: RunFindings) -> dict[str, Any]:
     rows = []
     for name, one in found.judges.raters().items():
         content: dict[str, Any] = {"name": name, "kind": one.kind}
-        content |= {key: figure(each) for key, each in one.macro.figures().items()}
+        content["metrics"] = {key: figure(each) for key, each in one.macro.figures().items()}
         content["coverage"] = number(one.coverage)
         content["abstention"] = figure(one.failures.abstention_rate)
         counts = run.verdicts() if one.kind == "panel" else verdicts.get(one.rater)
         if counts is not None and one.kind != "human":
             content["verdicts"] = counts.to_dict()
-        if one.scores is not None:
-            content["score_bias"] = figure(one.scores.figures().get("mae"))
         if one.kind == "judge" and one.rater in biases:
             content["biases"] = {
                 kind: {**(figure(each.effect) or {}), "p": number(each.adjusted_p_value)}
-                for kind in (*BIASES, *SHIFTS)
-                if kind != "own_error_difference"
+                for kind in _BIASES
                 for each in (getattr(biases[one.rater], kind),)
             }
         content |= spent.get(one.rater, {}) if one.kind == "judge" else {}
@@ -304,11 +366,15 @@ def judges(run: ReadRun, found: RunFindings) -> dict[str, Any]:
     return {
         "too_many": MOST_IN_PAIRS if len(run.table.judges) > MOST_IN_PAIRS else None,
         "rows": rows,
+        "kinds": [
+            {"key": key, "name": name, "about": about, "tested": key in BIASES}
+            for key, (name, about) in _BIASES.items()
+        ],
         "matrix": _matrix(run),
         "pairs": []
         if pairs is None
         else [_pair(one) for one in (*pairs.judges, *([pairs.panel] if pairs.panel else []))],
-        "stat": pairs.stat if pairs is not None else None,
+        "stat": None if pairs is None else _STATS[pairs.stat],
         "same_cells": _same_cells(found.judges.panel_and_best),
         "ties": {"n": pairs.n_ties, "answered": pairs.n_ties_answered} if pairs is not None else None,
         "ceiling": _ceiling(found),
@@ -324,6 +390,7 @@ def _ceiling(found: RunFindings) -> dict[str, Any] | None:
     return {
         "humans": list(people.humans),
         "figures": {key: figure(one) for key, one in people.macro.figures().items()},
+        "compared": "kappa",
         "gap": {who: figure(one.kappa) for who, one in people.gap.items()},
     }
 
@@ -369,30 +436,7 @@ def _matrix(run: ReadRun) -> dict[str, Any]:
         raters = [one for one in raters if one[0] != "human"]
     if len(raters) > MOST_IN_MATRIX:
         return {"names": [], "kinds": [], "cells": []}
-    keys = np.unique(
-        np.concatenate([run.keys(run.rows_of(one)) for one in raters] or [np.zeros(0, dtype=int)])
-    )
-    codes = {}
-    for one in raters:
-        rows = run.rows_of(one)
-        rows = rows[(table.code[rows] >= 0) & (table.status[rows] == ANSWERED)]
-        column = np.full(len(keys), np.nan)
-        column[np.searchsorted(keys, run.keys(rows))] = table.code[rows]
-        codes[one] = column
-    item, criterion = np.divmod(keys, max(len(table.criteria), 1))
-    values = [ordered_values(one) for one in table.criteria]
-    counted = np.array([one.level in CATEGORICAL for one in table.criteria] or [False])[criterion]
-    size = int(table.code.max()) + 1 if len(table) else 0
-    cells: list[list[Any]] = []
-    for a, b in combinations(range(len(raters)), 2) if size > 1 else ():
-        both = np.column_stack([codes[raters[a]], codes[raters[b]]])
-        both_answered = ~np.isnan(both).any(1)
-        ratings = np.where(np.isnan(both), -1, both).astype(int)[both_answered]
-        made = percent_agreement(ratings, labels=size, cluster=item[both_answered], ci="analytic")
-        used = both_answered & counted
-        one, other = both[used].astype(int).T
-        kappa = mean_kappa(criterion[used], one, other, values)
-        cells.append([a, b, figure(made), figure(kappa)])
+    cells = [[one.a, one.b, figure(one.share), figure(one.kappa)] for one in pair_agreements(table, raters)]
     names = ["labels" if kind == "truth" else name for kind, name in raters]
     return {"names": names, "kinds": [kind for kind, _ in raters], "cells": cells}
 

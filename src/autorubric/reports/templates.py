@@ -145,10 +145,7 @@ def page(
     template: str,
     connects: bool = False,
 ) -> str:
-    """Render a page whose content security policy allows only its own styles and scripts, by digest.
-
-    With `connects`, the page may also send requests to its own server.
-    """
+    """Render a page that may only use its own styles, scripts and, with `connects`, its own server."""
     style = read_asset("report.css")
     script = "\n".join(read_asset(name) for name in scripts)
     script = f'"use strict";\n(() => {{\n{script}\n}})();\n' if script else ""

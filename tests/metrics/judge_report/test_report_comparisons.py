@@ -184,7 +184,7 @@ def test_the_page_and_the_audit_show_comparisons(asked_twice: EvalResult) -> Non
     told = held(report_html(asked_twice))["data"]
     row = next(one for one in told["judges"]["rows"] if one["name"] == "one")
     for name in ("macro_precision", "macro_recall", "macro_f1"):
-        assert row[name]["v"] == pytest.approx(float(getattr(report.macro, name)), abs=1e-5)
+        assert row["metrics"][name]["v"] == pytest.approx(float(getattr(report.macro, name)), abs=1e-5)
     shown = told["criteria"][0]["comparisons"]
     assert [one["name"] for one in shown] == ["panel", "one"]
     assert shown[1]["consistency"]["v"] == pytest.approx(0.8, abs=1e-5)

@@ -19,7 +19,7 @@ from autorubric.apps.drafts.records import RecordFile, contract_error, temporary
 from autorubric.rubric.rubric import Rubric
 from autorubric.support.concurrency import sync_twin
 from autorubric.support.objects import Json
-from autorubric.support.read import reading
+from autorubric.support.read import read_errors_as
 
 
 class CritiquePass(DraftPass[Draft]):
@@ -46,7 +46,7 @@ class CritiquePass(DraftPass[Draft]):
         path = self.out_dir / self.outputs["critiques"]
         records = self.files["critiques"] = RecordFile(path)
         if self.options.resume and path.exists():
-            with reading(path):
+            with read_errors_as(path, FileError):
                 records.read()
         pending = 0
         characters: int | None = 0

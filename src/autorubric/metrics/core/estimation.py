@@ -321,31 +321,3 @@ def lin_z(figure: Figure, units: Units, value: float, confidence_level: float) -
 def square(sums: Array, size: int) -> Array:
     """Reshape sums of cells, stored row by row, to tables."""
     return sums.reshape(*sums.shape[:-1], size, size)
-
-
-def share_figure(
-    name: str, size: int, of: Callable[[Array], Array], trials: Callable[[Array], Array], reason: Reason
-) -> Figure:
-    """Return the `Figure` of a proportion, with a Wilson interval or, for clusters, a logit-t interval."""
-    return Figure(
-        name=name,
-        compute=lambda sums: of(square(sums, size)),
-        reason=lambda sums: reason,
-        bounds=(0.0, 1.0),
-        auto="analytic",
-        analytic=proportion,
-        trials=lambda sums: trials(square(sums, size)),
-    )
-
-
-def smooth_figure(
-    name: str, size: int, of: Callable[[Array], Array], reason: Reason, low: float = 0.0
-) -> Figure:
-    """Return the `Figure` of a smooth function of the cells, with a smoothed bootstrap interval."""
-    return Figure(
-        name=name,
-        compute=lambda sums: of(square(sums, size)),
-        reason=lambda sums: reason,
-        bounds=(low, 1.0),
-        analytic=delta,
-    )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import Field, fields, is_dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, overload
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import Field, dataclass, field, fields, is_dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias, TypeVar, overload
 
 import numpy as np
 
@@ -15,6 +16,10 @@ from autorubric.support.frames import Library, in_library
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
+
+
+T = TypeVar("T")
+Row = TypeVar("Row")
 
 
 class Record:
@@ -28,6 +33,33 @@ class Record:
         """Return all fields as JSON-compatible values. Undefined values are None, never NaN."""
         found: dict[str, Any] = to_plain(self, omit_empty_tests=self._omits_empty_tests)
         return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricValues(Record):
+    """Base class of results with metrics. Those without a field are in `more`, and attributes as well."""
+
+    more: Mapping[str, Any] = field(default_factory=dict, repr=False, hash=False, metadata={"merged": True})
+
+    if not TYPE_CHECKING:  # otherwise type checkers would accept any attribute
+
+        def __getattr__(self, name: str) -> Any:
+            if name != "more" and name in self.more:
+                return self.more[name]
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    @classmethod
+    def arrange(cls, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the arguments that contain these metrics, in the order of the fields."""
+        named = {one.name: values[one.name] for one in fields(cls) if one.name in values}
+        return {**named, "more": {name: value for name, value in values.items() if name not in named}}
+
+    @classmethod
+    def in_order(cls, values: Mapping[str, T]) -> dict[str, T]:
+        """Return these metrics with those that have a field first, in the order of the fields."""
+        arranged = cls.arrange(values)
+        others: Mapping[str, T] = arranged.pop("more")
+        return {**arranged, **others}
 
 
 class ResultBase(Record):
@@ -62,12 +94,21 @@ class ResultBase(Record):
     @overload
     def to_dataframe(self, library: Literal["polars"]) -> pl.DataFrame: ...
     def to_dataframe(self, library: Library = "pandas") -> pd.DataFrame | pl.DataFrame:
-        """Return the first table of the result as a DataFrame; without a table, it is empty."""
+        """Return the rows or, if the result has none, its first table as a DataFrame, which may be empty.
+
+        With `library="polars"`, returns a polars DataFrame in which columns of mixed types are strings.
+        """
         import pandas as pd  # imported here so that pandas is loaded only when needed
 
+        rows = self._rows()
+        if rows is not None:
+            return in_library(pd.DataFrame(rows), library)
         tables = [block for block in self.blocks() if isinstance(block, TableBlock)]
         frame = pd.DataFrame(tables[0].rows, columns=list(tables[0].columns)) if tables else pd.DataFrame()
         return in_library(frame, library)
+
+    def _rows(self) -> list[dict[str, Any]] | None:
+        return None
 
     def _sentence(self) -> str:
         return ""
@@ -94,10 +135,15 @@ def to_plain(value: Any, *, omit_empty_tests: bool = False) -> Any:
     `omit_empty_tests` omits the field `test` of estimates if it is None.
     """
     if is_dataclass(value):
-        found = {
-            one.name: to_plain(getattr(value, one.name), omit_empty_tests=omit_empty_tests)
-            for one in fields(value)
-        }
+        found = {}
+        merged: dict[str, Any] = {}
+        for one in fields(value):
+            content = to_plain(getattr(value, one.name), omit_empty_tests=omit_empty_tests)
+            if "merged" in one.metadata:
+                merged |= content
+            else:
+                found[one.name] = content
+        found |= merged
         if omit_empty_tests and isinstance(value, Estimate) and value.test is None:
             del found["test"]
         return found
@@ -151,3 +197,55 @@ def interval_table(title: str, figures: Mapping[str, Estimate]) -> TableBlock:
 def format_notes(notes: tuple[str, ...]) -> list[Block]:
     """Return a block that lists notes, or nothing without notes."""
     return [TextBlock(title="Notes", text="\n".join(f"- {note}" for note in notes))] if notes else []
+
+
+def column_table(title: str, rows: Iterable[Row], columns: Mapping[str, Callable[[Row], Cell]]) -> TableBlock:
+    """Return a table with one row per element, from a function for each heading."""
+    cells = tuple(tuple(cell(row) for cell in columns.values()) for row in rows)
+    return TableBlock(title=title, columns=tuple(columns), rows=cells)
+
+
+Rate: TypeAlias = tuple[float | None, str, int]
+"""A rate with its interval and the number of labels."""
+
+
+def true_rates_table(rows: Iterable[tuple[str, Rate, Rate]]) -> TableBlock:
+    """Return a table of sensitivity and specificity by criterion."""
+    return TableBlock(
+        title="Sensitivity and specificity, with MET as the positive class",
+        columns=("criterion", "TPR", "TPR interval", "MET", "TNR", "TNR interval", "UNMET"),
+        rows=tuple((name, *tpr, *tnr) for name, tpr, tnr in rows),
+    )
+
+
+def warnings_block(warnings: Iterable[str]) -> TextBlock:
+    """Return a block that lists warnings."""
+    return TextBlock(title="Warnings", text="\n".join(f"- {warning}" for warning in warnings))
+
+
+# Characters that spreadsheets treat as the beginning of a formula, including full-width forms.
+_STARTS: Final = frozenset("=+-@\t\r\n＝＋－＠")
+
+
+def spreadsheet_safe(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a copy of a table with `'` before any text that a spreadsheet would run as a formula.
+
+    Such text starts with `=`, `+`, `-`, `@` (or their full-width forms), a tab or a line break, optionally
+    after spaces and invisible characters. Column and row names are also escaped. Numbers are unchanged. The
+    result is for human readers, because other programs treat the `'` as part of the text.
+
+    Args:
+        frame: Table to escape, for example the result of `EvalResult.votes_table`.
+    """
+    marked = frame.map(_escape).rename(index=_escape, columns=_escape)
+    return marked.rename_axis(index=_escape, columns=_escape)
+
+
+def _escape(cell: Any) -> Any:
+    return f"'{cell}" if isinstance(cell, str) and _begins_formula(cell) else cell
+
+
+def _begins_formula(text: str) -> bool:
+    # Unicode category C contains control and invisible characters, and Z all kinds of spaces.
+    seen = (letter for letter in text if letter in _STARTS or unicodedata.category(letter)[0] not in "CZ")
+    return next(seen, "") in _STARTS

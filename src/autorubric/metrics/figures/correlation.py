@@ -10,11 +10,12 @@ from typing import Any, TypeAlias, Unpack
 import numpy as np
 from scipy.special import betainc, ndtr
 
+from autorubric.criteria.values import Level
 from autorubric.metrics.core.contingency import NumberPairs, cluster_codes, divide, number_pairs
 from autorubric.metrics.core.estimate import RELATIVE_ZERO, Estimate, TestStatistic
 from autorubric.metrics.core.estimation import Figure, estimate, fisher_z, lin_z
 from autorubric.metrics.core.intervals import t_quantile
-from autorubric.metrics.core.metric import ORDERED, SIGNED, metric
+from autorubric.metrics.core.metric import ORDERED, SIGNED, Shown, metric
 from autorubric.metrics.core.resampling import (
     NO_ENDS,
     Compute,
@@ -106,7 +107,25 @@ def _fisher_figure(name: str, n: int, compute: Compute, variance: Variance, fewe
     )
 
 
-@metric(inputs="numbers", levels=ORDERED, bounds=SIGNED, reference="Fisher 1921")
+_ON_NUMBERS: tuple[Level, ...] = ("ordinal", "interval")
+
+
+@metric(
+    inputs="numbers",
+    levels=ORDERED,
+    bounds=SIGNED,
+    reference="Fisher 1921",
+    shown=Shown(
+        key="pearson",
+        title="Pearson's r",
+        at=_ON_NUMBERS,
+        moments=pearson_of,
+        mean_interval="percentile",
+        order=190,
+        pages=(),
+        numbers=lambda pairs, options: pearson_estimate(pairs, options),
+    ),
+)
 def pearson(truth: Iterable[Any], pred: Iterable[Any], **interval: Unpack[IntervalArguments]) -> Estimate:
     """Compute Pearson's r, s_xy / (s_x s_y).
 
@@ -144,7 +163,20 @@ def _standard(values: Array) -> Array:
     return scaled if np.ptp(values) > RELATIVE_ZERO * np.abs(values).max() else np.zeros_like(values)
 
 
-@metric(inputs="numbers", levels=ORDERED, bounds=SIGNED, reference="Bonett and Wright 2000")
+@metric(
+    inputs="numbers",
+    levels=ORDERED,
+    bounds=SIGNED,
+    reference="Bonett and Wright 2000",
+    shown=Shown(
+        key="spearman",
+        title="Spearman's rho",
+        at=_ON_NUMBERS,
+        order=170,
+        pages=(),
+        ranks=lambda ranked, options, n_missing: spearman_estimate(ranked, options, n_missing=n_missing),
+    ),
+)
 def spearman(truth: Iterable[Any], pred: Iterable[Any], **interval: Unpack[IntervalArguments]) -> Estimate:
     """Compute Spearman's rho, which is Pearson's r of the midranks.
 
@@ -167,7 +199,20 @@ def spearman_estimate(ranked: Ranked, options: IntervalOptions, *, n_missing: in
     return estimate(figure, ranked.units, options, n_missing=n_missing)
 
 
-@metric(inputs="numbers", levels=ORDERED, bounds=SIGNED, reference="Kendall 1945")
+@metric(
+    inputs="numbers",
+    levels=ORDERED,
+    bounds=SIGNED,
+    reference="Kendall 1945",
+    shown=Shown(
+        key="kendall",
+        title="Kendall's tau-b",
+        at=_ON_NUMBERS,
+        order=180,
+        pages=(),
+        ranks=lambda ranked, options, n_missing: kendall_estimate(ranked, options, n_missing=n_missing),
+    ),
+)
 def kendall_tau_b(
     truth: Iterable[Any], pred: Iterable[Any], **interval: Unpack[IntervalArguments]
 ) -> Estimate:
@@ -194,7 +239,20 @@ def kendall_estimate(ranked: Ranked, options: IntervalOptions, *, n_missing: int
     return estimate(figure, ranked.units, options, n_missing=n_missing)
 
 
-@metric(inputs="numbers", levels=ORDERED, bounds=SIGNED, reference="Lin 1989")
+@metric(
+    inputs="numbers",
+    levels=ORDERED,
+    bounds=SIGNED,
+    reference="Lin 1989",
+    shown=Shown(
+        key="ccc",
+        title="Lin's concordance",
+        at=_ON_NUMBERS,
+        order=200,
+        pages=(),
+        numbers=lambda pairs, options: ccc_estimate(pairs, options),
+    ),
+)
 def lin_ccc(truth: Iterable[Any], pred: Iterable[Any], **interval: Unpack[IntervalArguments]) -> Estimate:
     """Compute Lin's concordance correlation, 2 s_xy / (s_x² + s_y² + (m_x - m_y)²) with 1/n moments [1].
 
@@ -292,7 +350,21 @@ def _mean_figure(name: str, column: int) -> Figure:
     )
 
 
-@metric(inputs="numbers", levels=ORDERED, bounds=(0.0, None), reference="root mean square error", perfect=0.0)
+@metric(
+    inputs="numbers",
+    levels=ORDERED,
+    bounds=(0.0, None),
+    reference="root mean square error",
+    perfect=0.0,
+    shown=Shown(
+        key="rmse",
+        title="root mean square error",
+        at=_ON_NUMBERS,
+        order=210,
+        pages=(),
+        numbers=lambda pairs, options: rmse_estimate(pairs, options),
+    ),
+)
 def rmse(truth: Iterable[Any], pred: Iterable[Any], **interval: Unpack[IntervalArguments]) -> Estimate:
     """Compute the root mean square error, √(Σ (pred - truth)² / n), in the units of the numbers.
 
@@ -320,7 +392,21 @@ def rmse_estimate(pairs: NumberPairs, options: IntervalOptions) -> Estimate:
     return replace(root, se=se)
 
 
-@metric(inputs="numbers", levels=ORDERED, bounds=(0.0, None), reference="mean absolute error", perfect=0.0)
+@metric(
+    inputs="numbers",
+    levels=ORDERED,
+    bounds=(0.0, None),
+    reference="mean absolute error",
+    perfect=0.0,
+    shown=Shown(
+        key="mae",
+        title="mean absolute error",
+        at=_ON_NUMBERS,
+        order=220,
+        pages=(),
+        numbers=lambda pairs, options: mae_estimate(pairs, options),
+    ),
+)
 def mae(truth: Iterable[Any], pred: Iterable[Any], **interval: Unpack[IntervalArguments]) -> Estimate:
     """Compute the mean absolute error, Σ |pred - truth| / n, in the units of the numbers.
 

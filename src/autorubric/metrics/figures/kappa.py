@@ -11,11 +11,12 @@ from typing import Any, TypeAlias, Unpack
 
 import numpy as np
 
+from autorubric.criteria.values import Level
 from autorubric.errors import ArgumentError
 from autorubric.metrics.core.contingency import TableInput, read_pair
 from autorubric.metrics.core.estimate import Estimate, Reason
-from autorubric.metrics.core.estimation import Figure, delta, estimate, square
-from autorubric.metrics.core.metric import CATEGORICAL, SIGNED, metric
+from autorubric.metrics.core.estimation import estimate
+from autorubric.metrics.core.metric import CATEGORICAL, SIGNED, Shown, TableMetric, metric, show
 from autorubric.metrics.core.resampling import CodedArguments, CodedOptions, IntervalOptions
 from autorubric.metrics.core.scales import Array, Scale, Weights, describe, weight_matrix
 from autorubric.metrics.figures.many_raters import (
@@ -48,11 +49,12 @@ def _brennan_prediger(rows: Array, columns: Array, weights: Array) -> Array:
     return np.asarray(bp_chance(rows, weights) * rows.sum(-1) ** 2)
 
 
-def _correct_for_chance(table: Array, weights: Array, chance: Chance) -> Array:
+def _correct_for_chance(table: Array, weights: Array | None, chance: Chance) -> Array:
     """Compute (po - pe) / (1 - pe) of each table, shape `(...)`, NaN where 1 - pe is 0.
 
     All terms are multiplied by n², which keeps tables of counts exact.
     """
+    weights = np.eye(table.shape[-1]) if weights is None else weights
     n = table.sum((-1, -2))
     observed = (table * weights).sum((-1, -2))
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -65,7 +67,7 @@ def _correct_for_chance(table: Array, weights: Array, chance: Chance) -> Array:
 
 def kappa_of(table: Array, weights: Array | None = None) -> Array:
     """Compute Cohen's kappa of each table, shape `(...)`; see `weight_matrix` for `weights`."""
-    return _correct_for_chance(table, np.eye(table.shape[-1]) if weights is None else weights, _cohen)
+    return _correct_for_chance(table, weights, _cohen)
 
 
 def undefined_reason(table: Array) -> Reason:
@@ -88,39 +90,68 @@ def kappa_parts(table: Array, weights: Array | None = None) -> tuple[Array, Arra
     return (table * credit).sum((-1, -2)) - expected, n - expected
 
 
-def _figure(name: str, weights: Array, chance: Chance) -> Figure:
-    size = len(weights)
-    return Figure(
+def _beyond_chance(name: str, chance: Chance, *, weighted_name: str = "", fewest: int = 1) -> TableMetric:
+    return TableMetric(
         name=name,
-        compute=lambda sums: _correct_for_chance(square(sums, size), weights, chance),
-        reason=lambda sums: undefined_reason(sums.reshape(size, size)),
-        analytic=delta,
+        compute=lambda tables, weights: _correct_for_chance(tables, weights, chance),
+        reason="single_class",
+        reason_of=undefined_reason,
+        bounds=SIGNED,
+        weighted=True,
+        weighted_name=weighted_name or name,
+        fewest=fewest,
     )
 
 
-def kappa_figure(weights: Array) -> Figure:
-    """Return the `Figure` of `cohen_kappa` for a K × K table; see `weight_matrix` for `weights`."""
-    return _figure("Cohen's kappa", weights, _cohen)
-
-
-def gwet_figure(weights: Array, *, weighted: bool) -> Figure:
-    """Return the `Figure` of `gwet_ac` for a K × K table; see `weight_matrix` for `weights`."""
-    return _figure("Gwet's AC2" if weighted else "Gwet's AC1", weights, _gwet)
+KAPPA = _beyond_chance("Cohen's kappa", _cohen)
+_PI = _beyond_chance("Scott's pi", _scott)
+_AC = _beyond_chance("Gwet's AC1", _gwet, weighted_name="Gwet's AC2", fewest=2)
+_BRENNAN_PREDIGER = _beyond_chance("Brennan-Prediger", _brennan_prediger, fewest=2)
 
 
 def _pair_estimate(
-    name: str, pair: TableInput, weights: Weights, chance: Chance, options: IntervalOptions
+    computed: TableMetric, pair: TableInput, weights: Weights, options: IntervalOptions
 ) -> Estimate:
     matrix = weight_matrix(weights, pair.scale, pair.size)
     note = describe(weights, declared=pair.declared)
-    if chance in (_gwet, _brennan_prediger) and pair.size == 1:
+    name = computed.name if weights is None else computed.weighted_name
+    if pair.size == 1 and computed.fewest > 1:
         return Estimate.undefined(
             "single_category_scale", n=pair.units.n, method=name, n_missing=pair.n_missing
         )
-    return estimate(_figure(name, matrix, chance), pair.units, options, n_missing=pair.n_missing, note=note)
+    figure = computed.figure(pair.size, matrix, name=name)
+    return estimate(figure, pair.units, options, n_missing=pair.n_missing, note=note)
 
 
-@metric(inputs="labels", levels=CATEGORICAL, bounds=SIGNED, reference="Cohen 1960, 1968", weighted=True)
+_ORDINAL: tuple[Level, ...] = ("ordinal",)
+show(
+    Shown(
+        table=KAPPA,
+        where={"agreement": _ORDINAL, "run": _ORDINAL, "run_pooled": _ORDINAL},
+        pages=(),
+        order=40,
+    ),
+    "weighted_kappa",
+    _ORDINAL,
+    bounds=SIGNED,
+)
+
+
+@metric(
+    inputs="labels",
+    levels=CATEGORICAL,
+    bounds=SIGNED,
+    reference="Cohen 1960, 1968",
+    weighted=True,
+    shown=Shown(
+        table=KAPPA,
+        key="kappa",
+        title="Cohen's kappa",
+        explanation="Kappa is weighted on ordered scales",
+        pages=("overview", "criteria", "judges"),
+        order=30,
+    ),
+)
 def cohen_kappa(
     truth: Iterable[Any] | None = None,
     pred: Iterable[Any] | None = None,
@@ -154,7 +185,7 @@ def cohen_kappa(
     """
     options = CodedOptions(**interval)
     pair = read_pair(truth, pred, table, scale, options)
-    return _pair_estimate("Cohen's kappa", pair, weights, _cohen, options)
+    return _pair_estimate(KAPPA, pair, weights, options)
 
 
 @metric(inputs="labels", levels=CATEGORICAL, bounds=SIGNED, reference="Scott 1955", weighted=True)
@@ -178,10 +209,19 @@ def scott_pi(
     """
     options = CodedOptions(**interval)
     pair = read_pair(truth, pred, table, scale, options)
-    return _pair_estimate("Scott's pi", pair, weights, _scott, options)
+    return _pair_estimate(_PI, pair, weights, options)
 
 
-@metric(inputs="labels", levels=CATEGORICAL, bounds=SIGNED, reference="Gwet 2008, 2014", weighted=True)
+@metric(
+    inputs="labels",
+    levels=CATEGORICAL,
+    bounds=SIGNED,
+    reference="Gwet 2008, 2014",
+    weighted=True,
+    shown=Shown(
+        table=_AC, key="ac1", title="Gwet's AC1", where={"agreement": CATEGORICAL}, pages=(), order=50
+    ),
+)
 def gwet_ac(
     truth: Iterable[Any] | None = None,
     pred: Iterable[Any] | None = None,
@@ -221,7 +261,7 @@ def gwet_ac(
         return ratings_estimate(coefficient, ratings, scale, weights, options)
     pair = read_pair(truth, pred, table, scale, options)
     require_declared(name, pair)
-    return _pair_estimate(name, pair, weights, _gwet, options)
+    return _pair_estimate(_AC, pair, weights, options)
 
 
 @metric(
@@ -256,7 +296,7 @@ def brennan_prediger(
         return ratings_estimate(coefficient, ratings, scale, weights, options)
     pair = read_pair(truth, pred, table, scale, options)
     require_declared(name, pair)
-    return _pair_estimate(name, pair, weights, _brennan_prediger, options)
+    return _pair_estimate(_BRENNAN_PREDIGER, pair, weights, options)
 
 
 def _require_alone(truth: object, pred: object, table: object) -> None:

@@ -9,10 +9,9 @@ from typing import Any, Unpack
 import numpy as np
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics.core import contingency as shares
 from autorubric.metrics.core.contingency import divide, drop_incomplete, number_rows, read_pair
 from autorubric.metrics.core.estimate import Estimate, Reason
-from autorubric.metrics.core.estimation import Analytic, Figure, estimate, proportion, share_figure
+from autorubric.metrics.core.estimation import Analytic, Figure, estimate, proportion
 from autorubric.metrics.core.intervals import logit_t_ends
 from autorubric.metrics.core.metric import ORDERED, metric
 from autorubric.metrics.core.resampling import (
@@ -31,6 +30,7 @@ from autorubric.metrics.core.resampling import (
     weighted_units,
 )
 from autorubric.metrics.core.scales import Array, Codes, Scale
+from autorubric.metrics.figures.classification import ACCURACY
 from autorubric.metrics.figures.pair_counts import PairCounts, ScoredItems, Ties, count_pairs, scored_items
 
 
@@ -207,9 +207,7 @@ def position_consistency(
     """
     options = CodedOptions(**interval)
     pair = read_pair(first, swapped, None, scale, options)
-    figure = share_figure(
-        "position consistency", pair.size, shares.accuracy_of, lambda cells: cells.sum((-1, -2)), "no_pairs"
-    )
+    figure = ACCURACY.figure(pair.size, name="position consistency")
     return estimate(figure, pair.units, options, n_missing=pair.n_missing)
 
 

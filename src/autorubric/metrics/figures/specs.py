@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Final
 
+from autorubric.criteria.values import Level
 from autorubric.errors import ArgumentError
-from autorubric.metrics.core.metric import DECLARED, MetricSpec
+from autorubric.metrics.core.metric import DECLARED, SHOWN, MetricSpec, Shown
 from autorubric.metrics.figures import (
     auroc,
     brier,
@@ -17,12 +19,14 @@ from autorubric.metrics.figures import (
     kappa,
     krippendorff,
     many_raters,
+    one_vs_rest,
     pairwise,
 )
-from autorubric.support.extensions import load_extension
+from autorubric.support.extensions import extension_names, load_extension
 
 _FAMILIES = (
     classification,
+    one_vs_rest,
     kappa,
     correlation,
     pairwise,
@@ -39,6 +43,26 @@ METRICS_GROUP: Final = "autorubric.metrics"
 """The entry point group of other metrics: functions declared with `@metric`, by their names."""
 
 SPECS: tuple[MetricSpec, ...] = tuple(one for family in _FAMILIES for one in DECLARED[family.__name__])
+
+
+@cache
+def shown_metrics() -> tuple[Shown, ...]:
+    """Return the metrics that results contain, in their order, with those of installed packages last."""
+    for name in extension_names(METRICS_GROUP):
+        spec(name)
+    return tuple(sorted(SHOWN.values(), key=lambda one: one.order))
+
+
+@cache
+def metrics_over(level: Level) -> tuple[Shown, ...]:
+    """Return the metrics of confusion tables that are combined over criteria of a level."""
+    return tuple(one for one in shown_metrics() if level in one.where["report"] and one.table)
+
+
+@cache
+def shown_metric(key: str) -> Shown:
+    """Return a metric by its name in results."""
+    return next(one for one in shown_metrics() if one.key == key)
 
 
 def spec(name: str) -> MetricSpec:

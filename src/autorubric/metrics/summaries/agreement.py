@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Unpack
@@ -11,12 +10,12 @@ import numpy as np
 
 from autorubric.criteria.values import Level
 from autorubric.errors import ArgumentError
-from autorubric.metrics.core import contingency as shares
 from autorubric.metrics.core.contingency import NumberPairs, number_pairs, table_units
 from autorubric.metrics.core.estimate import Estimate, Reason
-from autorubric.metrics.core.estimation import Figure, estimate, estimates, share_figure
+from autorubric.metrics.core.estimation import Figure, estimate, estimates
+from autorubric.metrics.core.metric import Shown, TableMetric
 from autorubric.metrics.core.resampling import IntervalArguments, IntervalOptions, Units
-from autorubric.metrics.core.result import ResultBase, figure_table
+from autorubric.metrics.core.result import MetricValues, ResultBase, figure_table
 from autorubric.metrics.core.scales import (
     Array,
     Binary,
@@ -30,25 +29,17 @@ from autorubric.metrics.core.scales import (
     weight_matrix,
 )
 from autorubric.metrics.core.votes_table import ABSTAINED, ANSWERED, FAILED
-from autorubric.metrics.figures import classification
 from autorubric.metrics.figures.bias import BiasResult, bias_of
-from autorubric.metrics.figures.correlation import (
-    ccc_estimate,
-    kendall_estimate,
-    mae_estimate,
-    pearson_estimate,
-    rmse_estimate,
-    spearman_estimate,
-)
-from autorubric.metrics.figures.kappa import gwet_figure, kappa_figure
+from autorubric.metrics.figures.classification import ACCURACY
+from autorubric.metrics.figures.kappa import KAPPA
 from autorubric.metrics.figures.ranks import rank_pairs
+from autorubric.metrics.figures.specs import shown_metrics
 from autorubric.metrics.summaries.sides import AbstainMode, Sides, read_sides
-from autorubric.metrics.summaries.table_metrics import MET
 from autorubric.support.blocks import Block, Cell, ConfusionBlock, ScalarBlock
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OptionAgreement:
+class OptionAgreement(MetricValues):
     """Agreement on one category versus all others.
 
     Attributes:
@@ -58,6 +49,7 @@ class OptionAgreement:
         f1: Harmonic mean of precision and recall.
         support_true: Number of true labels of this category.
         support_pred: Number of predictions of this category.
+        more: Metrics of installed packages by name; they are attributes too.
     """
 
     label: str
@@ -94,7 +86,7 @@ class Abstentions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Agreement(ResultBase):
+class Agreement(MetricValues, ResultBase):
     """Agreement between two raters on one scale.
 
     A metric that the scale does not support is undefined (`not_on_scale`). A metric that needs an order is
@@ -137,6 +129,7 @@ class Agreement(ResultBase):
         bias: Mean of `pred` minus `truth`, where UNMET is 0 and MET is 1. Only the t test is run.
         per_option: Agreement on each category versus all others.
         abstentions: Abstentions of both raters.
+        more: Metrics of installed packages by name; they are attributes too.
     """
 
     level: Level
@@ -180,7 +173,7 @@ class Agreement(ResultBase):
 
     def figures(self) -> dict[str, Estimate]:
         """Return the metrics that the scale supports, keyed by name."""
-        every = {name: getattr(self, name) for name in FIGURES}
+        every = {one.key: getattr(self, one.key) for one in shown_metrics() if one.where["agreement"]}
         return {name: found for name, found in every.items() if found.reason != "not_on_scale"}
 
     def blocks(self) -> list[Block]:
@@ -199,42 +192,12 @@ class Agreement(ResultBase):
         return blocks
 
 
-FIGURES: tuple[str, ...] = (
-    "accuracy", "balanced_accuracy", "kappa", "weighted_kappa", "ac1", "phi", "macro_f1", "macro_precision",
-    "macro_recall", "precision", "recall", "specificity", "f1", "positive_agreement", "negative_agreement",
-    "adjacent_accuracy", "adjacent_by_chance", "spearman", "kendall", "pearson", "ccc", "rmse", "mae",
-)  # fmt: skip
-"""Names of the metrics of an `Agreement` that are single numbers."""
-
-
-_ORDERED = FIGURES[FIGURES.index("adjacent_accuracy") :]
 _LEVELS: Mapping[type, Level] = {
     Binary: "binary",
     Nominal: "nominal",
     Ordinal: "ordinal",
     Interval: "interval",
 }
-_ALL_LEVELS = {
-    "accuracy": classification.accuracy_figure,
-    "balanced_accuracy": classification.balanced_accuracy_figure,
-    "macro_f1": classification.macro_f1_figure,
-    "phi": classification.mcc_figure,
-}
-_NOMINAL = {
-    "macro_precision": classification.macro_precision_figure,
-    "macro_recall": classification.macro_recall_figure,
-}
-_ONE_CLASS = {
-    "precision": classification.precision_figure,
-    "recall": classification.recall_figure,
-    "f1": classification.f1_figure,
-}
-_BINARY = _ONE_CLASS | {
-    "specificity": classification.specificity_figure,
-    "positive_agreement": classification.positive_agreement_figure,
-    "negative_agreement": classification.negative_agreement_figure,
-}
-"""Metrics of the confusion table, by the scales that support them: factories from its size (and class)."""
 
 
 def agreement(
@@ -288,10 +251,11 @@ def agreement_of(sides: Sides, weights: Weights, options: IntervalOptions, absta
         figures, per_option = _of_table(sides, table, units, n_missing, weights, options)
     if isinstance(sides.scale, Ordinal | Interval) and not sides.has_category:
         figures |= number_figures(pairs, options)
-    for name in FIGURES:
-        if name not in figures:
-            method = name.replace("_", " ")
-            figures[name] = Estimate.undefined(_why_not(name, sides), n=n, method=method, n_missing=n_missing)
+    for one in shown_metrics():
+        if one.where["agreement"] and one.key not in figures:
+            method = one.key.replace("_", " ")
+            reason = _why_not(one, sides)
+            figures[one.key] = Estimate.undefined(reason, n=n, method=method, n_missing=n_missing)
     return Agreement(
         level=level_of(sides.scale),
         labels=sides.labels,
@@ -303,7 +267,7 @@ def agreement_of(sides: Sides, weights: Weights, options: IntervalOptions, absta
         bias=_bias(sides, pairs, options),
         per_option=per_option,
         abstentions=_abstentions(sides, options),
-        **figures,
+        **Agreement.arrange(figures),
     )
 
 
@@ -312,11 +276,10 @@ def level_of(scale: Scale) -> Level:
     return _LEVELS[type(scale)]
 
 
-def _why_not(name: str, sides: Sides) -> Reason:
-    lost = sides.has_category and (name in ("kappa", "ac1") or isinstance(sides.scale, Ordinal))
-    return (
-        "na_as_category" if lost and name in ("kappa", "weighted_kappa", "ac1", *_ORDERED) else "not_on_scale"
-    )
+def _why_not(metric: Shown, sides: Sides) -> Reason:
+    weighted = metric.table is not None and metric.table.weighted
+    is_lost = isinstance(sides.scale, Ordinal) if metric.needs_order else weighted
+    return "na_as_category" if sides.has_category and is_lost else "not_on_scale"
 
 
 def _of_table(
@@ -324,80 +287,71 @@ def _of_table(
 ) -> tuple[dict[str, Estimate], tuple[OptionAgreement, ...]]:
     """Compute the metrics of the confusion table and of each of its categories."""
     size = sides.size
-    named = _figures(sides, table, weights)
-    for name, factory in _ONE_CLASS.items():
-        named |= {f"{name} {place}": (factory(size, place), "") for place in range(size)}
+    figures: dict[str, Estimate] = {}
+    named: dict[str, tuple[Figure, str]] = {}
+    for one in shown_metrics():
+        metric = one.table
+        applies = level_of(sides.scale) in one.where["agreement"] and not _is_lost(one, sides, weights)
+        if metric is None or not applies:
+            continue
+        if size < metric.fewest:
+            figures[one.key] = Estimate.undefined(
+                "single_category_scale", n=units.n, method=metric.name, n_missing=n_missing
+            )
+        elif not metric.has_interval:
+            plain = replace(options, ci=None)
+            figures[one.key] = estimate(metric.figure(size), units, plain, n_missing=n_missing)
+        else:
+            named[one.key] = _figure(one, metric, sides, table, weights)
+    options_of = [one for one in shown_metrics() if one.per_option]
+    for one in options_of:
+        assert one.per_option is not None
+        for place in range(size):
+            named[f"{one.key} {place}"] = one.per_option(place).figure(size), ""
     made, notes = zip(*named.values(), strict=True)
     found = estimates(made, units, options, n_missing=n_missing, notes=notes)
-    figures = dict(zip(named, found, strict=True))
+    figures |= dict(zip(named, found, strict=True))
     per_option = tuple(
         OptionAgreement(
             label=label,
-            **{name: figures.pop(f"{name} {place}") for name in _ONE_CLASS},
+            **OptionAgreement.arrange({one.key: figures.pop(f"{one.key} {place}") for one in options_of}),
             support_true=int(table[place].sum()),
             support_pred=int(table[:, place].sum()),
         )
         for place, label in enumerate(sides.labels)
     )
-    if isinstance(sides.scale, Ordinal) and not sides.has_category:
-        figures["adjacent_by_chance"] = _adjacent_by_chance(table, units.n, n_missing)
-    if size < 2:
-        figures["ac1"] = Estimate.undefined(
-            "single_category_scale", n=units.n, method="Gwet's AC1", n_missing=n_missing
-        )
     return figures, per_option
 
 
-def _figures(sides: Sides, table: Array, weights: Weights) -> dict[str, tuple[Figure, str]]:
-    """Return the metrics of the confusion table that the scale supports, with notes for their methods."""
-    size, scale = sides.size, sides.scale
-    assert not isinstance(scale, Interval)
-    notes = {
-        "macro_f1": classification.classes_note(table),
-        "macro_precision": f"{np.count_nonzero(table.sum(0))} of {size} classes occur in the predictions",
-        "macro_recall": f"{np.count_nonzero(table.sum(1))} of {size} classes occur in the truth",
-    }
-    figures = {name: factory(size) for name, factory in _ALL_LEVELS.items()}
-    if isinstance(scale, Nominal):
-        figures |= {name: factory(size) for name, factory in _NOMINAL.items()}
-    if isinstance(scale, Binary):
-        figures |= {name: factory(size, MET) for name, factory in _BINARY.items()}
-    named = {name: (figure, notes.get(name, "")) for name, figure in figures.items()}
-    if weights is None or not sides.has_category:
-        matrix, note = weight_matrix(weights, scale, size), describe(weights)
-        named["kappa"] = kappa_figure(matrix), note
-        if size > 1:
-            named["ac1"] = gwet_figure(matrix, weighted=weights is not None), note
-    if isinstance(scale, Ordinal) and not sides.has_category:
-        on_order = "quadratic" if weights is None else weights
-        weighted = kappa_figure(weight_matrix(on_order, scale, size))
-        named["weighted_kappa"] = weighted, describe(on_order)
-        adjacent = classification.adjacent_figure(size)
-        named["adjacent_accuracy"] = adjacent, classification.adjacent_note(table)
-    return named
+def _is_lost(metric: Shown, sides: Sides, weights: Weights) -> bool:
+    """Return whether a metric is undefined because abstention is a category, without a place in the order."""
+    weighted = metric.table is not None and metric.table.weighted and weights is not None
+    return sides.has_category and (weighted or metric.needs_order)
 
 
-def _adjacent_by_chance(table: Array, n: int, n_missing: int) -> Estimate:
-    chance = classification.adjacent_by_chance(table)
-    method = "adjacent accuracy expected by chance, given the margins"
-    if math.isnan(chance):
-        return Estimate.undefined("no_pairs", method=method, n_missing=n_missing)
-    return Estimate(chance, n=n, method=method, n_missing=n_missing)
+def _figure(
+    shown: Shown, metric: TableMetric, sides: Sides, table: Array, weights: Weights
+) -> tuple[Figure, str]:
+    """Return a metric of the confusion table, with a note for its method."""
+    if not metric.weighted:
+        return metric.figure(sides.size), metric.note(table) if metric.note else ""
+    assert not isinstance(sides.scale, Interval)
+    used = "quadratic" if shown.needs_order and weights is None else weights
+    name = metric.name if used is None else metric.weighted_name
+    return metric.figure(sides.size, weight_matrix(used, sides.scale, sides.size), name=name), describe(used)
 
 
 def number_figures(pairs: NumberPairs, options: IntervalOptions) -> dict[str, Estimate]:
     """Compute correlations, concordance and errors for two numeric columns, keyed by metric name."""
     if options.ci == "smoothed" or (options.ci == "analytic" and pairs.cluster is not None):
         options = replace(options, ci="auto")
-    ranked, missing = rank_pairs(pairs), pairs.n_missing
-    return {
-        "spearman": spearman_estimate(ranked, options, n_missing=missing),
-        "kendall": kendall_estimate(ranked, options, n_missing=missing),
-        "pearson": pearson_estimate(pairs, options),
-        "ccc": ccc_estimate(pairs, options),
-        "rmse": rmse_estimate(pairs, options),
-        "mae": mae_estimate(pairs, options),
-    }
+    ranked, found = rank_pairs(pairs), {}
+    for one in shown_metrics():
+        if one.ranks:
+            found[one.key] = one.ranks(ranked, options, n_missing=pairs.n_missing)
+        elif one.numbers:
+            found[one.key] = one.numbers(pairs, options)
+    return found
 
 
 def _bias(sides: Sides, pairs: NumberPairs, options: IntervalOptions) -> BiasResult:
@@ -423,8 +377,8 @@ def share_estimate(
     """Return the proportion of counted units with a flag, with a Wilson (clusters: logit-t) interval."""
     right = np.where(counted, flags, -1).astype(np.int64)
     units, n_missing = table_units(np.ones_like(right), right, 2, cluster)
-    figure = share_figure(name, 2, shares.accuracy_of, lambda cells: cells.sum((-1, -2)), "no_values")
-    return estimate(figure, units, replace(options, ci=options.ci and "auto"), n_missing=n_missing)
+    auto = replace(options, ci=options.ci and "auto")
+    return estimate(ACCURACY.figure(2, name=name), units, auto, n_missing=n_missing)
 
 
 def _abstentions(sides: Sides, options: IntervalOptions) -> Abstentions:
@@ -453,4 +407,4 @@ def abstention_kappa(sides: Sides, options: IntervalOptions) -> Estimate:
         sides.cluster,
     )
     auto = replace(options, ci=options.ci and "auto")
-    return estimate(kappa_figure(np.eye(2)), units, auto, n_missing=n_missing, note="of abstaining")
+    return estimate(KAPPA.figure(2, np.eye(2)), units, auto, n_missing=n_missing, note="of abstaining")

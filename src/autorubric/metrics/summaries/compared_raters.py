@@ -180,10 +180,7 @@ def _most_frequent(counts: Codes) -> Codes:
 def _join_rows(
     table: VotesTable, mine: Codes, raters: Sequence[Rater], place: Codes, truths: tuple[Codes, Array]
 ) -> VotesTable:
-    """Build a votes table of a person's rows, the judges' rows on the same cells, and the others' labels.
-
-    The person is the first of `raters`. The labels of the other people serve as the truth.
-    """
+    """Build a votes table of a person's (the first rater's) rows, the judges', and the others' labels."""
     majority, means = truths
     n = len(place)
     theirs = [_rows_on_cells(table, rater, mine) for rater in raters[1:]]

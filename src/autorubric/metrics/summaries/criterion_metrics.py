@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from autorubric.metrics.core.contingency import NumberPairs, adjacent_accuracy_of, divide, one_vs_rest
+from autorubric.metrics.core.contingency import NumberPairs, divide, one_vs_rest
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.intervals import wilson
+from autorubric.metrics.core.metric import Shown, TableMetric
 from autorubric.metrics.core.read_votes import Column, Modes
 from autorubric.metrics.core.resampling import IntervalOptions
 from autorubric.metrics.core.scales import Array
@@ -28,11 +29,14 @@ from autorubric.metrics.figures.correlation import (
     rmse_estimate,
     spearman_estimate,
 )
+from autorubric.metrics.figures.one_vs_rest import MET
 from autorubric.metrics.figures.ranks import Ranked, rank_pairs, rank_table
+from autorubric.metrics.figures.specs import shown_metric, shown_metrics
 from autorubric.metrics.summaries.results import (
     AnyCriterionMetrics,
     ConfusionMatrix,
     CorrelationResult,
+    CriterionCoverage,
     CriterionMetrics,
     IntervalCriterionMetrics,
     NominalCriterionMetrics,
@@ -43,19 +47,28 @@ from autorubric.metrics.summaries.results import (
     interpret_kappa,
 )
 from autorubric.metrics.summaries.table_metrics import (
-    MET,
     category_values,
-    metric_of_table,
     numbers_of,
-    one_class_metric,
+    table_value,
     weights_on_values,
     words_of,
 )
 
-ONE_CLASS = ("precision", "recall", "sensitivity", "specificity", "f1")
-"""Metrics of MET on binary criteria."""
+_KAPPAS = ("kappa", "weighted_kappa")
+_ON_VALUES = ("spearman", "kendall", "rmse", "mae")
 
-_ORDERED = ("adjacent_accuracy", "weighted_kappa", "spearman", "kendall", "rmse", "mae")
+
+def names_in_run(metric: Shown, level: str = "binary") -> Sequence[str]:
+    """Return the names of a metric in results of `compute_metrics`."""
+    match metric.key:
+        case "phi":
+            return ("mcc",)
+        case "recall":
+            return ("recall", "sensitivity")
+        case "accuracy" if level in ("nominal", "ordinal"):
+            return ("exact_accuracy",)
+        case key:
+            return (key,)
 
 
 class Reasons(dict[str, Reason]):
@@ -75,14 +88,19 @@ class Reasons(dict[str, Reason]):
             self[name] = found.reason
         return found.value
 
-    def of_table(self, table: Array, *names: str, weights: Array | None = None) -> dict[str, Any]:
-        """Compute metrics of a table by name."""
+    def of_table(
+        self, table: Array, metrics: Iterable[Shown], level: str = "binary", weights: Array | None = None
+    ) -> dict[str, float | None]:
+        """Compute metrics of a table by name; those that need an order have `weights`, or are undefined."""
         found: dict[str, float | None] = {}
-        for name in names:
-            value = metric_of_table(name, table, weights)
-            if isinstance(value, str):
-                self[name] = value
-            found[name] = None if isinstance(value, str) else value
+        for one in metrics:
+            value: float | Reason = "na_as_category"
+            if one.table is not None and (weights is not None or not one.needs_order):
+                value = table_value(one.table, table, weights if one.needs_order else None)
+            for name in names_in_run(one, level):
+                if isinstance(value, str):
+                    self[name] = value
+                found[name] = None if isinstance(value, str) else value
         return found
 
 
@@ -121,10 +139,18 @@ class OnCriterion:
             "reasons": dict(reasons),
         }
 
-    def of_table(self, reasons: Reasons, *names: str) -> dict[str, Any]:
-        """Return kappa with its interpretation, and other metrics of the table by name."""
-        found = reasons.of_table(self.table, "kappa", *names)
-        return found | {"kappa_interpretation": interpret_kappa(found["kappa"])}
+    def of_table(self, reasons: Reasons, result: type[CriterionCoverage]) -> dict[str, Any]:
+        """Return the metrics of the table that a result contains, with interpretations of kappas."""
+        level = self.criterion.level
+        ordered = level == "ordinal" and not self.modes.has_category
+        weights = weights_on_values(self.criterion) if ordered else None
+        metrics = [one for one in shown_metrics() if level in one.where["run"]]
+        named = result.in_order({names_in_run(one, level)[0]: one for one in metrics})
+        # The reasons begin with that of kappa.
+        kappa_first = sorted(named.values(), key=lambda one: one.key != "kappa")
+        found = reasons.of_table(self.table, kappa_first, level, weights)
+        words = {f"{name}_interpretation": interpret_kappa(found[name]) for name in found if name in _KAPPAS}
+        return {**found, **words}
 
     def categorical(self, reasons: Reasons) -> dict[str, Any]:
         """Return the fields that binary, nominal and ordinal criteria share, except metrics."""
@@ -143,10 +169,14 @@ def metrics_on_criterion(given: OnCriterion) -> AnyCriterionMetrics | None:
         case "binary":
             return _binary(given, reasons)
         case "nominal":
-            return NominalCriterionMetrics(**_nominal(given, reasons), **given.categorical(reasons))
+            values = {**given.of_table(reasons, NominalCriterionMetrics), **_per_option(given)}
+            found = NominalCriterionMetrics.arrange(values)
+            return NominalCriterionMetrics(**found, **given.categorical(reasons))
         case "ordinal":
-            fields = {**_nominal(given, reasons), **_ordered(given, reasons)}
-            return OrdinalCriterionMetrics(**fields, **given.categorical(reasons))
+            values = given.of_table(reasons, OrdinalCriterionMetrics)
+            values |= {**_per_option(given), **_on_values(given, reasons)}
+            found = OrdinalCriterionMetrics.arrange(values)
+            return OrdinalCriterionMetrics(**found, **given.categorical(reasons))
         case "interval":
             return _interval(given, reasons)
         case "ranking" if given.outcomes:
@@ -159,7 +189,7 @@ def _binary(given: OnCriterion, reasons: Reasons) -> CriterionMetrics:
     table = given.table
     cells = one_vs_rest(table, MET)
     return CriterionMetrics(
-        **given.of_table(reasons, "accuracy", "balanced_accuracy", *ONE_CLASS, "mcc"),
+        **CriterionMetrics.arrange(given.of_table(reasons, CriterionMetrics)),
         sensitivity_ci=_wilson(cells.tp, cells.tp + cells.fn, given.options),
         specificity_ci=_wilson(cells.tn, cells.tn + cells.fp, given.options),
         support_true=int(table[MET].sum()),
@@ -181,41 +211,40 @@ def _confidence_interval(found: Estimate, options: IntervalOptions, method: str)
     )
 
 
-def _nominal(given: OnCriterion, reasons: Reasons) -> dict[str, Any]:
-    found = given.of_table(reasons, "exact_accuracy", "balanced_accuracy", "macro_f1")
+def _per_option(given: OnCriterion) -> dict[str, Any]:
     table = given.table
+
+    def value_of(metric: TableMetric) -> float | None:
+        value = table_value(metric, table)
+        return None if isinstance(value, str) else value
+
+    metrics = [one for one in shown_metrics() if one.per_option]
     per_option = tuple(
         OptionMetrics(
             label=label,
-            **{name: one_class_metric(name, table, place) for name in ("precision", "recall", "f1")},
+            **OptionMetrics.arrange(
+                {one.key: value_of(one.per_option(place)) for one in metrics if one.per_option}
+            ),
             support_true=int(table[place].sum()),
             support_pred=int(table[:, place].sum()),
         )
         for place, label in enumerate(given.labels)
     )
-    return {**found, "per_option": per_option}
+    return {"per_option": per_option}
 
 
-def _ordered(given: OnCriterion, reasons: Reasons) -> dict[str, Any]:
+def _on_values(given: OnCriterion, reasons: Reasons) -> dict[str, Any]:
+    """Return the metrics of an ordinal criterion that use the values of its options."""
     table = given.table
     n = table.sum()
     if given.modes.has_category:
         # A category of abstentions has no place in the order, so metrics that need an order are undefined.
-        reasons.update(dict.fromkeys(_ORDERED, "na_as_category"))
+        reasons.update(dict.fromkeys(_ON_VALUES, "na_as_category"))
         nothing = CorrelationResult(coefficient=None, reason="na_as_category", n_samples=int(n))
-        fields = dict.fromkeys((*_ORDERED, "adjacent_by_chance"))
-        undefined = {"weighted_kappa_interpretation": "undefined", "spearman": nothing, "kendall": nothing}
-        return fields | undefined
+        return {"rmse": None, "mae": None, "spearman": nothing, "kendall": nothing}
     values = np.array(category_values(given.criterion))
     gaps = np.subtract.outer(values, values)
-    chance = np.outer(table.sum(1), table.sum(0))
-    found = reasons.of_table(
-        table, "weighted_kappa", "adjacent_accuracy", weights=weights_on_values(given.criterion)
-    )
     return {
-        **found,
-        "weighted_kappa_interpretation": interpret_kappa(found["weighted_kappa"]),
-        "adjacent_by_chance": reasons.number("adjacent_by_chance", adjacent_accuracy_of(chance), "no_pairs"),
         **rank_correlations(rank_table(table, values), given.options, reasons),
         "rmse": reasons.number("rmse", np.sqrt(divide((table * gaps**2).sum(), n)), "no_pairs"),
         "mae": reasons.number("mae", divide((table * np.abs(gaps)).sum(), n), "no_pairs"),
@@ -237,8 +266,10 @@ def _ranking(given: OnCriterion, reasons: Reasons) -> RankingCriterionMetrics:
     shared = np.array([outcome.count(0) > 1 for outcome in given.outcomes])
     judged = given.rater.code[given.rater.code >= 0]
     alike, n = given.positions
+    found: dict[str, Any] = reasons.of_table(given.table, [shown_metric("accuracy"), shown_metric("kappa")])
     return RankingCriterionMetrics(
-        **given.of_table(reasons, "accuracy"),
+        **found,
+        kappa_interpretation=interpret_kappa(found["kappa"]),
         tie_rate=reasons.number("tie_rate", shared[judged].mean() if judged.size else np.nan, "no_pairs"),
         position_consistency=reasons.number("position_consistency", alike / n if n else np.nan, "no_pairs"),
         n_position_pairs=n,

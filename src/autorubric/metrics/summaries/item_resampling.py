@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
 
 import numpy as np
 
 from autorubric.metrics.core.contingency import divide
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.estimation import Figure, estimate, proportion
+from autorubric.metrics.core.metric import Shown
 from autorubric.metrics.core.resampling import (
     MOST_UNDEFINED,
     NO_ENDS,
@@ -31,16 +32,10 @@ from autorubric.metrics.summaries.macro_bootstrap import (
     share_parts,
 )
 from autorubric.metrics.summaries.rater_report import HeadlineFigures, MacroFigures
-from autorubric.metrics.summaries.table_metrics import HEADLINES, SHARES, TABLE_METRICS, ScaleGroup, SumLayout
+from autorubric.metrics.summaries.table_metrics import ScaleGroup, SumLayout, headlines
 
-_INTERVALS: Mapping[str, Literal["around the value", "percentile"]] = {
-    "kappa": "around the value",
-    "pearson": "percentile",
-}
-"""Intervals from resamples; all other metrics have logit-t intervals with the resamples' standard error."""
-
-_OF_ONE_TABLE = ("balanced_accuracy", "macro_precision", "macro_recall", "macro_f1")
-"""Metrics whose pooled value needs all cells on one scale."""
+_ALL_CELLS = ("accuracy", "kappa")
+"""Metrics whose pooled value does not need all cells on one scale."""
 
 _OF_PEOPLE = {
     "gap": "rater minus annotator, both compared with the other annotators, mean over annotators",
@@ -92,11 +87,11 @@ class _Parts:
 
 @dataclass(frozen=True, slots=True)
 class _Metric:
-    """A metric: report section, position in its array, name, description, pairs, reason and item weights."""
+    """A metric with report section, position in its array, description, pairs, reason and item weights."""
 
     part: str
     at: tuple[int, ...]
-    name: str
+    shown: Shown
     words: str
     n: int
     reason: Reason
@@ -133,40 +128,41 @@ class ResampledMetrics:
         mine = self.of_items(rater)
         total = mine.sum(0)
         each = metrics.by_criterion(self.layout, total)
-        defined = {name: (int(np.count_nonzero(~np.isnan(one))), one.shape[-1]) for name, one in each.items()}
+        counts = {name: (int(np.count_nonzero(~np.isnan(one))), one.shape[-1]) for name, one in each.items()}
 
-        def mean(at: int, name: str) -> Estimate:
-            done, of = defined[name]
+        def mean(at: int, metric: Shown) -> Estimate:
+            done, of = counts[metric.key]
             words = f"mean over criteria, {done} of {of} criteria defined"
-            n = self._pairs(total, name)
+            n = self._pairs(total, metric)
             reason: Reason = "not_on_scale" if not of else "no_pairs" if not n else "no_criterion_defined"
-            weights = metrics.weights_of(metrics.item_parts(self.layout, name, mine))
-            found = self._estimate(_Metric("macro", (rater, at), name, words, n, reason, weights), done)
-            if name not in ("accuracy", "recall", "specificity") or found.value is None or found.low is None:
+            weights = metrics.weights_of(metrics.item_parts(self.layout, metric, mine))
+            found = self._estimate(_Metric("macro", (rater, at), metric, words, n, reason, weights), done)
+            share = metric.table if metric.mean_interval == "item effects" else None
+            if share is None or found.value is None or found.low is None:
                 return found
             # The interval from item effects, which `compute_metrics` reports too.
-            se, weights = share_parts(*metrics.share_counts(self.layout, mine, name))
+            groups = metrics.groups_with(self.layout.groups, metric)
+            se, weights = share_parts(*metrics.share_counts(self.layout, mine, groups, share))
             ends = share_ends(found.value, se, weights, self.resampling.confidence_level)
             return Estimate(found.value, *ends, n, f"{found.method.split(';')[0]}; {self._how('logit-t')}")
 
-        return MacroFigures(**_each(mean), defined=defined)
+        return MacroFigures(**MacroFigures.arrange(_each(mean)), defined=MacroFigures.in_order(counts))
 
     def micro(self, rater: int) -> HeadlineFigures:
         """Return a rater's metrics over all cells pooled; proportions have logit-t intervals over items."""
         mine = self.of_items(rater)
         groups = metrics.one_table(self.layout.groups)
-        binary = [group for group in self.layout.groups if group.level == "binary"]
 
-        def pooled(at: int, name: str) -> Estimate:
-            n = self._pairs(mine.sum(0), name, pooled=True)
-            reason = _reason(name) if groups or name in ("accuracy", "kappa") else "not_comparable"
-            within = ", chance agreement within criteria" if name == "kappa" else ""
+        def pooled(at: int, metric: Shown) -> Estimate:
+            n = self._pairs(mine.sum(0), metric, pooled=True)
+            reason = _reason(metric) if groups or metric.key in _ALL_CELLS else "not_comparable"
+            within = ", chance agreement within criteria" if metric.key == "kappa" else ""
             words = f"all cells pooled (mixes base rates){within}"
-            weights = metrics.weights_of(metrics.item_parts(self.layout, name, mine, pooled=groups))
-            what = _Metric("micro", (rater, at), name, words, n, reason if n else "no_pairs", weights)
-            return self._share(mine, what, self.layout.groups if name == "accuracy" else binary)
+            weights = metrics.weights_of(metrics.item_parts(self.layout, metric, mine, pooled=groups))
+            what = _Metric("micro", (rater, at), metric, words, n, reason if n else "no_pairs", weights)
+            return self._share(mine, what, self.layout.groups if metric.key == "accuracy" else groups)
 
-        return HeadlineFigures(**_each(pooled))
+        return _headline_figures(pooled)
 
     def of_scale(self, rater: int, at_group: int) -> HeadlineFigures:
         """Return a rater's metrics over the pooled cells of one scale."""
@@ -175,67 +171,64 @@ class ResampledMetrics:
         n = int(self.layout.tables(mine.sum(0), group).sum())
         chance = metrics.CHANCES[int(self.parts.chances[at_group][rater])]
 
-        def pooled(at: int, name: str) -> Estimate:
-            words = "cells of one scale pooled" + (f", {chance}" if name == "kappa" else "")
-            reason: Reason = _reason(name) if n else "no_pairs"
-            if not metrics.groups_with([group], name):
+        def pooled(at: int, metric: Shown) -> Estimate:
+            words = "cells of one scale pooled" + (f", {chance}" if metric.key == "kappa" else "")
+            reason: Reason = _reason(metric) if n else "no_pairs"
+            if not metrics.groups_with([group], metric):
                 reason = "not_on_scale"
-            elif name == "kappa" and group.weights is None:
+            elif group.weights is None and (metric.key == "kappa" or metric.needs_order):
                 reason = "na_as_category"
-            weights = metrics.weights_of(metrics.item_parts(self.layout, name, mine, pooled=[group]))
-            what = _Metric("scales", (rater, at_group, at), name, words, n, reason, weights)
+            weights = metrics.weights_of(metrics.item_parts(self.layout, metric, mine, pooled=[group]))
+            what = _Metric("scales", (rater, at_group, at), metric, words, n, reason, weights)
             return self._share(mine, what, [group])
 
-        return HeadlineFigures(**_each(pooled))
+        return _headline_figures(pooled)
 
     def of_people(self, part: str, at: tuple[int, ...] = ()) -> HeadlineFigures:
-        """Return annotators' metrics (`ceiling`, `ceiling_micro`, `ceiling_pooled`) or the raters' `gap`.
-
-        The gap is the mean of rater minus annotator, both compared with the other annotators.
-        """
+        """Return a part of `_OF_PEOPLE`: metrics of annotators, or the gap between raters and annotators."""
         pooled = metrics.one_table(self.layout.groups) if part == "ceiling_micro" else None
 
-        def mean(i: int, name: str) -> Estimate:
-            parts = self._of_all_people(name, pooled) if part != "gap" else np.zeros((0, 0))
+        def mean(i: int, metric: Shown) -> Estimate:
+            parts = self._of_all_people(metric, pooled) if part != "gap" else np.zeros((0, 0))
             weights = metrics.weights_of(parts)
-            what = _Metric(part, (*at, i), name, _OF_PEOPLE[part], self.n_items, "no_pairs", weights)
-            return self._estimate(what, len(metrics.places_with(self.layout, name)))
+            what = _Metric(part, (*at, i), metric, _OF_PEOPLE[part], self.n_items, "no_pairs", weights)
+            return self._estimate(what, len(metrics.places_with(self.layout, metric)))
 
-        return HeadlineFigures(**_each(mean))
+        return _headline_figures(mean)
 
     def of_people_on(self, place: int) -> HeadlineFigures:
         """Return means over annotators on one criterion."""
-        on = {name: metrics.places_with(self.layout, name) for name in HEADLINES}
-        starts = np.cumsum([0, *map(len, on.values())]).tolist()
+        on = [metrics.places_with(self.layout, one) for one in headlines()]
+        starts = np.cumsum([0, *map(len, on)]).tolist()
 
-        def mean(i: int, name: str) -> Estimate:
-            if place not in on[name]:
-                return Estimate.undefined("not_on_scale", method=name.replace("_", " "))
-            column = on[name].index(place)
-            weights = self._of_all_people(name, None)[:, column] if name != "pearson" else np.zeros(0)
+        def mean(i: int, metric: Shown) -> Estimate:
+            if place not in on[i]:
+                return Estimate.undefined("not_on_scale", method=metric.key.replace("_", " "))
+            column = on[i].index(place)
+            weights = self._of_all_people(metric, None)[:, column] if metric.table else np.zeros(0)
             at, words = (starts[i] + column,), "mean over annotators"
-            what = _Metric("people", at, name, words, self.n_items, _reason(name), weights)
+            what = _Metric("people", at, metric, words, self.n_items, _reason(metric), weights)
             return self._estimate(what, 1)
 
-        return HeadlineFigures(**_each(mean))
+        return _headline_figures(mean)
 
-    def _of_all_people(self, name: str, pooled: Sequence[ScaleGroup] | None) -> Array:
+    def _of_all_people(self, metric: Shown, pooled: Sequence[ScaleGroup] | None) -> Array:
         """Return the mean of `item_parts` over annotators."""
-        key = (name, pooled is None)
+        key = (metric.key, pooled is None)
         if key not in self.known:
             first, n = self.parts.n_raters, self.parts.n_people
             mine = [self.of_items(who) for who in range(first, first + n)]
-            parts = [metrics.item_parts(self.layout, name, one, pooled=pooled) for one in mine]
+            parts = [metrics.item_parts(self.layout, metric, one, pooled=pooled) for one in mine]
             self.known[key] = np.mean(parts, axis=0)
         return self.known[key]
 
-    def _pairs(self, total: Array, name: str, *, pooled: bool = False) -> int:
-        if name == "pearson":
+    def _pairs(self, total: Array, metric: Shown, *, pooled: bool = False) -> int:
+        if metric.moments:
             return int(self.layout.moments(total)[..., 0].sum()) if not pooled else 0
         groups: Sequence[ScaleGroup] = self.layout.groups
-        if pooled and name in _OF_ONE_TABLE:
+        if pooled and metric.key not in _ALL_CELLS:
             groups = metrics.one_table(groups)
-        groups = metrics.groups_with(groups, name)
+        groups = metrics.groups_with(groups, metric)
         return sum(int(self.layout.tables(total, group).sum()) for group in groups)
 
     def _how(self, method: str) -> str:
@@ -245,20 +238,20 @@ class ResampledMetrics:
     def _share(self, mine: Array, what: _Metric, groups: Sequence[ScaleGroup]) -> Estimate:
         """Return a pooled metric. Proportions over the cells of some scales have a closed-form interval."""
         found = self._estimate(what, sum(len(group.places) for group in self.layout.groups))
-        if what.name not in SHARES or found.value is None:
+        share = what.shown.table
+        if share is None or share.hits is None or found.value is None:
             return found
         tables = [self.layout.tables(mine, group) for group in groups]
         paired = np.sum([one.sum((-1, -2, -3)) for one in tables], axis=0)
-        counts = [metrics.hits_and_pairs(one, what.name) for one in tables]
-        sides = [np.sum([one.sum(-1) for one in side], axis=0) for side in zip(*counts, strict=True)]
-        parts = np.column_stack(sides)[paired > 0]
+        sides = metrics.share_counts(self.layout, mine, groups, share)
+        parts = np.column_stack([side.sum(-1) for side in sides])[paired > 0]
         units = Units(
             counts=np.ones(len(parts), dtype=np.int64), n=int(paired.sum()), sums=parts, clustered=True
         )
         figure = Figure(
-            name=f"{what.name}, {what.words}",
+            name=f"{what.shown.key}, {what.words}",
             compute=lambda sums: divide(sums[..., 0], sums[..., 1]),
-            reason=lambda sums: _reason(what.name),
+            reason=lambda sums: share.reason,
             bounds=(0.0, 1.0),
             auto="analytic",
             analytic=proportion,
@@ -269,7 +262,7 @@ class ResampledMetrics:
 
     def _estimate(self, what: _Metric, n_criteria: int) -> Estimate:
         value = float(self.values[what.part][what.at])
-        name = f"{what.name.replace('_', ' ')}, {what.words}"
+        name = f"{what.shown.key.replace('_', ' ')}, {what.words}"
         if np.isnan(value):
             return Estimate.undefined(what.reason, n=what.n, method=name)
         if self.n_items < 2:
@@ -291,24 +284,29 @@ class ResampledMetrics:
         percentiles, _ = interval_of(drawn, self.resampling)
         if percentiles.se is None:
             return NO_ENDS, "smoothed bootstrap"
-        rule = "around the value" if what.part == "gap" else _INTERVALS.get(what.name)
+        rule = "around the value" if what.part == "gap" else what.shown.mean_interval
         if rule == "percentile":
             return percentiles, "percentile bootstrap"
         if rule == "around the value":
+            low, high = (math.inf if one is None else one for one in what.shown.bounds)
             # A gap of metrics in [-1, 1] is in [-2, 2].
-            most = 2.0 if what.part == "gap" and what.name in _INTERVALS else 1.0
+            most = abs(high - low) if what.part == "gap" and high < math.inf else high
             ends = kappa_ends(value, drawn, self.n_items, n_criteria, self.resampling, most=most)
             return ends, "smoothed bootstrap around the value"
         ends = share_ends(value, percentiles.se, what.weights, self.resampling.confidence_level)
         return ends, "logit-t with the standard error of the smoothed bootstrap"
 
 
-def _each(compute: Callable[[int, str], Estimate]) -> dict[str, Estimate]:
-    return {name: compute(at, name) for at, name in enumerate(HEADLINES)}
+def _each(compute: Callable[[int, Shown], Estimate]) -> dict[str, Estimate]:
+    return {one.key: compute(at, one) for at, one in enumerate(headlines())}
 
 
-def _reason(name: str) -> Reason:
-    return "not_comparable" if name == "pearson" else TABLE_METRICS[name].reason
+def _headline_figures(compute: Callable[[int, Shown], Estimate]) -> HeadlineFigures:
+    return HeadlineFigures(**HeadlineFigures.arrange(_each(compute)))
+
+
+def _reason(metric: Shown) -> Reason:
+    return metric.table.reason if metric.table else "not_comparable"
 
 
 def resample(
@@ -318,15 +316,7 @@ def resample(
     layout: SumLayout,
     resampling: Resampling,
 ) -> ResampledMetrics:
-    """Compute the metrics of all raters over one set of resampled items that have a labelled cell.
-
-    Args:
-        raters: Panel and judges.
-        people: Each person compared with the others.
-        in_place: For each person, the raters compared with the same others, on the person's cells.
-        layout: Layout of the sums.
-        resampling: Options with a seed.
-    """
+    """Compute the metrics of raters and people (see `People`) over one set of resampled labelled items."""
     everyone = [*raters, *people, *in_place]
     labelled = [one.cells.item[one.cells.truth.status > 0] for one in everyone]
     used = np.unique(np.concatenate(labelled)) if labelled else np.zeros(0, dtype=np.int64)

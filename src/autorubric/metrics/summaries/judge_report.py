@@ -1,4 +1,4 @@
-"""Report on the judges of a labelled run or of a table of labels."""
+"""Reports on the judges of a labelled run or of a table of labels, and on the people who labelled items."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ import numpy as np
 
 from autorubric.criteria.values import NamedDict
 from autorubric.datasets.item import TruthRule
+from autorubric.errors import ArgumentError
 from autorubric.metrics.core.estimate import Estimate
-from autorubric.metrics.core.item_scores import PANEL, TRUTH, LabelledDataset
+from autorubric.metrics.core.item_scores import PANEL, TRUTH, LabelledDataset, Rater, SupportsGradedItem
 from autorubric.metrics.core.label_table import table_of
-from autorubric.metrics.core.read_votes import Cells, Column, Modes, cells_of
+from autorubric.metrics.core.metric import CATEGORICAL
+from autorubric.metrics.core.read_votes import Cells, Column, Modes, cells_of, read_votes
 from autorubric.metrics.core.resampling import IntervalOptions
+from autorubric.metrics.core.result import ResultBase
 from autorubric.metrics.core.scales import Array, Binary, Interval, Ordinal, Scale, Weights
 from autorubric.metrics.core.votes_table import (
     ABSENT,
@@ -28,8 +31,7 @@ from autorubric.metrics.core.votes_table import (
 )
 from autorubric.metrics.summaries.agreement import Agreement, abstention_kappa, agreement_of, share_estimate
 from autorubric.metrics.summaries.compared_raters import ComparedRater, compared_raters, people_of
-from autorubric.metrics.summaries.data_warnings import fold_warnings, metric_warnings
-from autorubric.metrics.summaries.highlights import panel_and_best
+from autorubric.metrics.summaries.highlights import fold_warnings, metric_warnings, panel_and_best
 from autorubric.metrics.summaries.item_resampling import ResampledMetrics, resample
 from autorubric.metrics.summaries.rater_report import (
     ComparisonFigures,
@@ -40,10 +42,11 @@ from autorubric.metrics.summaries.rater_report import (
     names_of,
 )
 from autorubric.metrics.summaries.rater_table import count_items, na_stats, rater_metrics, rater_table
-from autorubric.metrics.summaries.reliability import reliability_by_criterion
+from autorubric.metrics.summaries.reliability import Reliability, reliability_by_criterion
 from autorubric.metrics.summaries.report_result import JudgeReport
 from autorubric.metrics.summaries.sides import AbstainMode, Sides, modes_of, scale_at
-from autorubric.metrics.summaries.table_metrics import CATEGORICAL, FEW_OF_A_CLASS, layout_of, numbers_on
+from autorubric.metrics.summaries.table_metrics import FEW_OF_A_CLASS, layout_of, numbers_on
+from autorubric.support.blocks import Block, Cell, ScalarBlock, TableBlock, TextBlock
 
 _FEW_CELLS = 64
 """Maximum number of cells for which a criterion's agreement is cached, because small columns often repeat."""
@@ -306,3 +309,114 @@ def _thin_people(people: Sequence[RaterReport]) -> list[str]:
         f"annotators labelled few items per criterion (median {np.median(pairs):g}); human_ceiling.pooled, "
         "which pools their label pairs, is more stable than the mean over annotators"
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class _NoRun:
+    """A run without graded items."""
+
+    item_results: tuple[SupportsGradedItem, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HumanAgreement(ResultBase):
+    """Agreement among the annotators of a dataset.
+
+    Attributes:
+        raters: Names of the annotators, in order of appearance.
+        n_items: Number of items with a rating.
+        n_shared: Number of items on which two or more annotators rated the same criterion.
+        n_tied_labels: Number of cells (pairs of item and criterion) that have no label because ratings tie.
+        reliability: Reliability on each criterion, by name (numbered if repeated). Excludes Kendall's W.
+        ceiling: Agreement of each annotator with the others, and means over criteria and annotators; None if
+            no two annotators rated the same cell.
+    """
+
+    raters: tuple[str, ...]
+    n_items: int
+    n_shared: int
+    n_tied_labels: int
+    reliability: Mapping[str, Reliability]
+    ceiling: HumanCeilings | None
+
+    def blocks(self) -> list[Block]:
+        """Return the metrics as content blocks for the text, HTML and LaTeX renderers."""
+        macro = self.ceiling.macro if self.ceiling is not None else None
+        counts: tuple[tuple[str, Cell], ...] = (
+            ("raters", len(self.raters)),
+            ("items with a rating", self.n_items),
+            ("items rated by two or more", self.n_shared),
+            ("cells without a label because of ties", self.n_tied_labels),
+            ("mean kappa of an annotator with the others", macro.kappa.value if macro else None),
+            ("mean agreement of an annotator with the others", macro.accuracy.value if macro else None),
+        )
+        rows: list[tuple[Cell, ...]] = [
+            (
+                name,
+                one.n_pairable,
+                one.percent_agreement.value,
+                one.alpha.value,
+                one.alpha.low,
+                one.alpha.high,
+                one.alpha.reason or "",
+            )
+            for name, one in self.reliability.items()
+        ]
+        columns = ("criterion", "items shared", "agreement", "alpha", "low", "high", "reason")
+        shown: list[Block] = [
+            ScalarBlock(title="Agreement among annotators", figures=counts),
+            TableBlock(title="Agreement on each criterion", columns=columns, rows=tuple(rows)),
+        ]
+        if self.n_shared:
+            return shown
+        return [*shown, TextBlock(text="No item has two annotators; have annotators label the same items.")]
+
+
+def human_agreement(
+    dataset: LabelledDataset, *, confidence_level: float = 0.95, n_resamples: int = 1000, rng: int = 0
+) -> HumanAgreement:
+    """Measure how well the annotators of a dataset agree on each criterion.
+
+    Computes the metrics of `reliability` on each criterion's own scale, and `human_ceiling` as in
+    `judge_report`. Abstentions (CANNOT_ASSESS, NA) are excluded. High agreement does not imply that the
+    ratings are correct.
+
+    Args:
+        dataset: Dataset whose items have `ratings`.
+        confidence_level: Confidence level of the intervals.
+        n_resamples: Number of times the items are resampled.
+        rng: Seed for the resampling.
+
+    Raises:
+        ArgumentError: If fewer than two annotators rated items.
+    """
+    table = read_votes(_NoRun(), dataset)
+    raters = tuple(name for kind, name in table.raters if kind == "human")
+    if len(raters) < 2:
+        told = f"only the ratings of {raters[0]!r}" if raters else "no ratings"
+        raise ArgumentError(f"the dataset has {told}; agreement requires at least two annotators")
+    # `cells_of` reads judges, so the people are presented to it as judges.
+    people: tuple[Rater, ...] = tuple(
+        ("judge", name) if kind == "human" else (kind, name) for kind, name in table.raters
+    )
+    cells = cells_of(replace(table, raters=people), Modes())
+    options = IntervalOptions(confidence_level=confidence_level, n_resamples=n_resamples, rng=rng)
+    judges: list[Rater] = [("judge", name) for name in raters]
+    n_ratings = np.sum([cells.raters[one].status > 0 for one in judges], axis=0)
+    shared = [
+        cells.item[span][n_ratings[span] >= 2]
+        for place, span in enumerate(cells.spans)
+        if scale_at(cells, place) is not None
+    ]
+    report = judge_report(table, confidence_level=confidence_level, n_resamples=n_resamples, rng=rng)
+    rated = np.unique(
+        table.item[np.isin(table.rater, [table.raters.index(("human", one)) for one in raters])]
+    )
+    return HumanAgreement(
+        raters=raters,
+        n_items=len(rated),
+        n_shared=len(set().union(*(one.tolist() for one in shared))),
+        n_tied_labels=table.n_tied_labels,
+        reliability=reliability_by_criterion(cells, judges, Modes(), options),
+        ceiling=report.human_ceiling,
+    )

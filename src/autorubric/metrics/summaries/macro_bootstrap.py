@@ -18,6 +18,8 @@ from autorubric.metrics.core.resampling import NO_ENDS, Ends, Resampling, Units,
 from autorubric.metrics.core.scales import Array, Codes
 from autorubric.metrics.core.votes_table import MeasuredCriterion
 from autorubric.metrics.figures.bias import ConfidenceInterval
+from autorubric.metrics.figures.classification import ACCURACY
+from autorubric.metrics.figures.specs import shown_metric
 from autorubric.metrics.summaries.compared_raters import ComparedRater
 from autorubric.metrics.summaries.results import BootstrapResults
 from autorubric.metrics.summaries.table_metrics import (
@@ -36,16 +38,12 @@ _CELLS_AT_ONCE = 2_000_000
 class SmoothingPairs:
     """Pseudo-pairs that are added to resampled tables: 1/K² per cell, which is one pair per table.
 
-    The smoothed bootstrap of a single table is applied to the table of each criterion. Errors that were not
-    observed on a criterion are therefore not ruled out by the data of other criteria.
+    Errors that were not observed on a criterion are therefore not ruled out by the data of other criteria.
     """
 
     def __init__(self, criteria: Sequence[MeasuredCriterion], tables: Sequence[tuple[int, int]], seed: int):
-        """Prepare the draws for `tables`, pairs of criterion position and number of categories.
-
-        The tables are in the order of the sums. The generator is independent of the one that draws items and
-        visits the criteria sorted by name, so results do not depend on chunking or on the criteria's order.
-        """
+        # The generator is independent of the one that draws items and visits criteria sorted by name, so
+        # results depend neither on chunks nor on the order of `tables` (position and number of categories).
         order = sorted(range(len(tables)), key=lambda at: _key(criteria[tables[at][0]]))
         sizes = [tables[at][1] ** 2 for at in order]
         starts = dict(zip(order, np.cumsum([0, *sizes]).tolist(), strict=False))
@@ -95,9 +93,7 @@ def kappa_ends(
 def share_ends(value: float, se: float, weights: Array, confidence_level: float) -> Ends:
     """Compute the logit-t interval of a mean of proportions, or a score interval if 0, 1 or without spread.
 
-    Args:
-        weights: Weight of each item in the mean, shape `(n_items,)`; 1/n for n equal items. The effective
-            number of items is 1 / Σw², which is small if a criterion has few items.
+    The effective number of items is 1 / Σw² for weights w of the items; it is small if a criterion has few.
     """
     held = weights[weights > 0]
     if len(held) < 2:
@@ -111,9 +107,7 @@ def share_ends(value: float, se: float, weights: Array, confidence_level: float)
 def share_parts(hits: Array, pairs: Array) -> tuple[float, Array]:
     """Compute the standard error over items of a proportion averaged over criteria, and each item's weight.
 
-    Args:
-        hits: Number of correct answers of each item on each criterion, shape `(n_items, n_criteria)`.
-        pairs: Number of all answers in the proportion's denominator, with the same shape.
+    `hits` and `pairs` are numerator and denominator of each item, shape `(n_items, n_criteria)`.
     """
     n = pairs.sum(0)
     there = n > 0
@@ -127,13 +121,7 @@ def share_parts(hits: Array, pairs: Array) -> tuple[float, Array]:
 
 
 def mean_share_ends(item: Codes, criterion: Codes, hit: Array, confidence_level: float) -> Ends:
-    """Compute the interval of a proportion averaged over criteria; see `share_parts` and `share_ends`.
-
-    Args:
-        item: Item of each cell in the proportion's denominator, shape `(n_cells,)`.
-        criterion: Criterion of each cell, shape `(n_cells,)`.
-        hit: 1 if the cell is a hit and 0 otherwise, shape `(n_cells,)`.
-    """
+    """Compute the interval of a proportion averaged over criteria from its cells; `hit` is 0 or 1."""
     if not len(item):
         return NO_ENDS
     n = np.bincount(criterion)
@@ -157,15 +145,8 @@ def resampled_metrics(
 ) -> Array:
     """Compute metrics in each smoothed resample of the items, `(n_resamples, …)`.
 
-    Args:
-        sums: Contribution of each item, `(n_items, n_raters * width)`, and further columns without smoothing.
-        n_raters: Number of raters in the sums.
-        layout: Layout of a rater's sums.
-        criteria: Criteria of the run.
-        resampling: Options with a seed.
-        compute: Function from the raters' sums `(r, n_raters, width)` and the further sums to the metrics.
-        people: Raters that get separate pseudo-pairs; otherwise a judge that copies them would always match
-            them.
+    `sums` are `(n_items, n_raters * width)` with further columns that are not smoothed; `compute` takes both
+    parts. `people` get separate pseudo-pairs, or a judge that copies them would always match them.
     """
     end = n_raters * layout.width
     tables = [(place, group.size) for group in layout.groups for place in group.places]
@@ -212,15 +193,16 @@ def macro_bootstrap(
     # Items without a labelled cell contribute nothing, so drawing them would only dilute the resamples.
     used = np.unique(cells.item[cells.truth.status > 0])
     sums = hstack([item_sums(raters, layout, used), _squared_errors(raters)[used]], format="csr")
-    order = np.argsort(places_with(layout, "accuracy")).astype(np.int64)
+    right, agreed = shown_metric("accuracy"), shown_metric("kappa")
+    order = np.argsort(places_with(layout, right)).astype(np.int64)
     ordered = np.array([one.weights is not None for one in layout.groups for _ in one.places], dtype=bool)
     with_kappa = order[ordered[order]]
     total = np.asarray(sums.sum(0), dtype=float)[: n * layout.width].reshape(n, layout.width)
-    each = by_criterion(layout, total, ("accuracy", "kappa"))
+    each = by_criterion(layout, total, (right, agreed))
     accuracies, kappas = each["accuracy"][:, order], each["kappa"][:, with_kappa]
 
     def compute(by_rater: Array, scores: Array) -> Array:
-        found = np.take(by_criterion(layout, by_rater, ("kappa",))["kappa"], with_kappa, axis=-1)
+        found = np.take(by_criterion(layout, by_rater, (agreed,))["kappa"], with_kappa, axis=-1)
         mean = mean_of_defined(np.where(np.isnan(kappas), np.nan, found))
         return np.stack([mean, np.sqrt(divide(scores[:, ::2], scores[:, 1::2]))], axis=1)
 
@@ -230,7 +212,7 @@ def macro_bootstrap(
     found = {}
     for at, rater in enumerate(raters):
         mine = sums[:, at * layout.width : (at + 1) * layout.width].toarray()
-        counts = [one[:, order] for one in share_counts(layout, mine, "accuracy")]
+        counts = [one[:, order] for one in share_counts(layout, mine, layout.groups, ACCURACY)]
         accuracy = float(mean_of_defined(accuracies[at]))
         accuracy_ends = share_ends(accuracy, *share_parts(*counts), resampling.confidence_level)
         kappa, n_kappas = float(mean_of_defined(kappas[at])), int((~np.isnan(kappas[at])).sum())

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Literal
 
 import numpy as np
 
 from autorubric.metrics.core.estimate import Estimate
+from autorubric.metrics.core.result import MetricValues
 from autorubric.metrics.summaries.agreement import Agreement
-from autorubric.metrics.summaries.table_metrics import FEW_OF_A_CLASS, HEADLINES
+from autorubric.metrics.summaries.table_metrics import FEW_OF_A_CLASS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HeadlineFigures:
+class HeadlineFigures(MetricValues):
     """Metrics over several criteria or several annotators, with intervals from resampled items.
 
     Attributes:
@@ -31,6 +32,7 @@ class HeadlineFigures:
         macro_recall: Mean recall over the categories in the truth, on nominal criteria and comparisons.
         macro_f1: Mean F1 over the categories that occur, on nominal criteria and comparisons.
         pearson: Pearson's r on numeric criteria and on the values of ordinal criteria.
+        more: Metrics of installed packages by name; they are attributes too.
     """
 
     accuracy: Estimate
@@ -52,7 +54,8 @@ class HeadlineFigures:
 
     def figures(self) -> dict[str, Estimate]:
         """Return the metrics keyed by name."""
-        return {name: getattr(self, name) for name in HEADLINES}
+        values = {one.name: getattr(self, one.name) for one in fields(HeadlineFigures) if one.name != "more"}
+        return values | dict(self.more)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,6 +16,7 @@ from autorubric.metrics.core import contingency as shares
 from autorubric.metrics.core.contingency import NumberPairs
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.item_scores import TRUTH, Rater
+from autorubric.metrics.core.metric import Shown
 from autorubric.metrics.core.read_votes import Cells, Column, Modes
 from autorubric.metrics.core.resampling import IntervalOptions
 from autorubric.metrics.core.scales import Array
@@ -32,11 +33,13 @@ from autorubric.metrics.figures.bias import ConfidenceInterval
 from autorubric.metrics.figures.correlation import pearson_estimate
 from autorubric.metrics.figures.kappa import kappa_of
 from autorubric.metrics.figures.many_raters import CountCoefficient, counts_estimate, fleiss_chance
+from autorubric.metrics.figures.one_vs_rest import MET
+from autorubric.metrics.figures.specs import shown_metrics
 from autorubric.metrics.summaries.criterion_metrics import (
-    ONE_CLASS,
     OnCriterion,
     Reasons,
     metrics_on_criterion,
+    names_in_run,
     number_metrics,
     tables_of,
 )
@@ -51,8 +54,6 @@ from autorubric.metrics.summaries.results import (
     shown_value,
 )
 from autorubric.metrics.summaries.table_metrics import (
-    CATEGORICAL,
-    MET,
     ScaleGroup,
     layout_of,
     one_table,
@@ -61,13 +62,6 @@ from autorubric.metrics.summaries.table_metrics import (
 )
 
 _FLEISS = CountCoefficient("Fleiss' kappa", fleiss_chance)
-_MACRO: Mapping[str, tuple[Sequence[str], str]] = {
-    "criterion_accuracy": (CATEGORICAL, "accuracy"),
-    "criterion_balanced_accuracy": (CATEGORICAL, "balanced_accuracy"),
-    **{f"criterion_{name}": (("binary",), name) for name in ONE_CLASS},
-    "mean_kappa": (CATEGORICAL, "kappa"),
-}
-"""Means over criteria: the levels of their criteria, and the averaged metric."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +114,7 @@ def rater_metrics(
     stats = na_stats(cells.truth, column)
     pooled, by_scale = _pooled(table, column, tables)
     fields = {
-        **macro,
+        **RaterMetrics.arrange(macro),
         **_true_rate_intervals(table, column),
         "defined": defined,
         "per_criterion": per_criterion,
@@ -168,13 +162,19 @@ def _per_criterion(
 def _macro(
     per_criterion: Sequence[AnyCriterionMetrics], reasons: Reasons
 ) -> tuple[dict[str, float | None], dict[str, tuple[int, int]]]:
+    found = {}
+    for metric, name in ((one, name) for one in shown_metrics() for name in names_in_run(one)):
+        levels = metric.where["run_mean"]
+        values = [shown_value(one, name) for one in per_criterion if one.criterion_type in levels]
+        key = "mean_kappa" if name == "kappa" else f"criterion_{name}"
+        if levels and (values or key in RaterMetrics.__dataclass_fields__):
+            found[key] = values
     macro, defined = {}, {}
-    for name, (levels, metric) in _MACRO.items():
-        found = [shown_value(one, metric) for one in per_criterion if one.criterion_type in levels]
-        values = [value for value in found if value is not None]
-        mean = float(np.mean(values)) if values else np.nan
-        macro[name] = reasons.number(name, mean, "no_criterion_defined")
-        defined[name] = (len(values), len(found))
+    for key, values in RaterMetrics.in_order(found).items():
+        there = [value for value in values if value is not None]
+        mean = float(np.mean(there)) if there else np.nan
+        macro[key] = reasons.number(key, mean, "no_criterion_defined")
+        defined[key] = (len(there), len(values))
     return macro, defined
 
 
@@ -250,28 +250,36 @@ def _of_one_table(
     """Compute the metrics of the criteria at `places`, whose tables are added; `linear` is Pearson's r."""
     cells, criterion = table.cells, table.cells.criteria[places[0]]
     counts = np.sum([tables[place] for place in places], axis=0)
+    pooled = [one for one in shown_metrics() if criterion.level in one.where["run_pooled"]]
     reasons = Reasons()
-    found: dict[str, Any] = {}
-    if criterion.level == "binary":
-        found |= reasons.of_table(counts, *ONE_CLASS)
-    else:
-        reasons.update(dict.fromkeys(ONE_CLASS, "not_comparable"))
-    if criterion.level == "ordinal" and not table.modes.has_category:
-        found |= reasons.of_table(counts, "weighted_kappa", weights=weights_on_values(criterion))
-    found |= reasons.of_table(counts, "accuracy", "balanced_accuracy", "kappa", "mcc")
+    if criterion.level != "binary":
+        reasons.update(dict.fromkeys(_names_of(_of_one_class()), "not_comparable"))
+    ordered = criterion.level == "ordinal" and not table.modes.has_category
+    weights = weights_on_values(criterion) if ordered else None
+    in_order = sorted(pooled, key=lambda one: one not in _of_one_class())
+    found = reasons.of_table(counts, in_order, weights=weights)
     return PooledMetrics(
         n=int(counts.sum()),
         n_labelled=sum(int((cells.truth.status[cells.spans[place]] > 0).sum()) for place in places),
         labels=(*words_of(criterion), *(("CANNOT_ASSESS",) if table.modes.has_category else ())),
         pearson=reasons.estimate("pearson", linear),
         reasons=dict(reasons),
-        **found,
+        **PooledMetrics.arrange(found),
     )
 
 
+def _of_one_class() -> list[Shown]:
+    return [one for one in shown_metrics() if one.where["run_pooled"] == ("binary",)]
+
+
+def _names_of(metrics: Iterable[Shown]) -> list[str]:
+    return [name for one in metrics for name in names_in_run(one)]
+
+
 def _without_scale(cells: Cells, linear: Estimate) -> PooledMetrics:
-    undefined = (*ONE_CLASS, "balanced_accuracy", "kappa", "weighted_kappa", "mcc")
-    reasons = Reasons(dict.fromkeys(undefined, "not_comparable"))
+    names = _names_of(one for one in shown_metrics() if one.where["run_pooled"] and one.key != "accuracy")
+    values = PooledMetrics.arrange(dict.fromkeys(names))
+    reasons = Reasons(dict.fromkeys([*values, *values.pop("more")], "not_comparable"))
     return PooledMetrics(
         n=0,
         n_labelled=int((cells.truth.status > 0).sum()),

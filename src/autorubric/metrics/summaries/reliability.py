@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias, Unpack, get_args
+from itertools import combinations
+from typing import Any, Literal, NamedTuple, TypeAlias, Unpack, get_args
 
 import numpy as np
 
@@ -13,11 +14,18 @@ from autorubric.errors import ArgumentError
 from autorubric.metrics.core.estimate import Estimate
 from autorubric.metrics.core.item_scores import Rater
 from autorubric.metrics.core.label_rows import ABSTENTION
+from autorubric.metrics.core.metric import CATEGORICAL
 from autorubric.metrics.core.read_votes import Cells, Column, Modes
 from autorubric.metrics.core.resampling import IntervalArguments, IntervalOptions
 from autorubric.metrics.core.result import ResultBase, figure_table
 from autorubric.metrics.core.scales import Array, Interval, Nominal, Ordinal, Scale, as_sequence
-from autorubric.metrics.core.votes_table import ABSTAINED, MeasuredCriterion, distinct_names
+from autorubric.metrics.core.votes_table import (
+    ABSTAINED,
+    ANSWERED,
+    MeasuredCriterion,
+    VotesTable,
+    distinct_names,
+)
 from autorubric.metrics.figures.icc import cronbach_alpha, icc, kendall_w
 from autorubric.metrics.figures.kappa import gwet_ac, kappa_of
 from autorubric.metrics.figures.krippendorff import krippendorff_alpha
@@ -39,6 +47,19 @@ USUAL: Mapping[Level, tuple[ReliabilityStat, ...]] = {
     "interval": ("alpha", *_NUMBERS),
 }
 """Default metrics for each measurement level."""
+
+TITLES: Mapping[ReliabilityStat, str] = {
+    "alpha": "Krippendorff's alpha",
+    "fleiss": "Fleiss' kappa",
+    "conger": "Conger's kappa",
+    "ac1": "Gwet's AC1",
+    "ac2": "Gwet's AC2",
+    "percent_agreement": "percent agreement",
+    "icc": "intraclass correlation",
+    "cronbach": "Cronbach's alpha",
+    "kendall_w": "kendall w",
+}
+"""Names of the metrics on pages."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -321,10 +342,7 @@ def _summarize_rater(column: Column, name: str, scale: Scale) -> RaterShares:
 def mean_kappa(
     criterion: Array, left: Array, right: Array, values: Sequence[tuple[float, ...] | None]
 ) -> Estimate:
-    """Return the mean over criteria of Cohen's kappa between two raters, without an interval.
-
-    The mean is undefined if there are no cells (`no_pairs`) or if no criterion has a kappa (`single_class`).
-    """
+    """Return the mean over criteria of Cohen's kappa between two raters, without an interval."""
     method = "Cohen's kappa, mean over criteria"
     n = len(criterion)
     if not n:
@@ -346,7 +364,46 @@ def mean_kappa(
     return Estimate(float(defined.mean()), n=n, method=method)
 
 
-def ordered_values(criterion: MeasuredCriterion) -> tuple[float, ...] | None:
+class PairAgreement(NamedTuple):
+    """Agreement of two raters on the cells that both answered; `a` and `b` are their positions."""
+
+    a: int
+    b: int
+    share: Estimate  # proportion of equal answers
+    kappa: Estimate  # mean over criteria, without an interval
+
+
+def pair_agreements(table: VotesTable, raters: Sequence[Rater]) -> list[PairAgreement]:
+    """Return the agreement of each pair of raters."""
+    width = max(len(table.criteria), 1)
+    rows = [table.rows_of(one) for one in raters]
+    keys = np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *(_cell_keys(table, one) for one in rows)]))
+    codes = np.full((len(raters), len(keys)), -1)
+    for at, mine in enumerate(rows):
+        answered = mine[(table.code[mine] >= 0) & (table.status[mine] == ANSWERED)]
+        codes[at, np.searchsorted(keys, _cell_keys(table, answered))] = table.code[answered]
+    item, criterion = np.divmod(keys, width)
+    values = [_ordered_values(one) for one in table.criteria]
+    has_kappa = np.array([one.level in (*CATEGORICAL, "ranking") for one in table.criteria] or [False])[
+        criterion
+    ]
+    size = int(table.code.max()) + 1 if len(table) else 0
+    found = []
+    for a, b in combinations(range(len(raters)), 2) if size > 1 else ():
+        both = (codes[a] >= 0) & (codes[b] >= 0)
+        pairs = np.column_stack([codes[a], codes[b]])[both]
+        share = percent_agreement(pairs, labels=size, cluster=item[both], ci="analytic")
+        used = both & has_kappa
+        kappa = mean_kappa(criterion[used], codes[a][used], codes[b][used], values)
+        found.append(PairAgreement(a, b, share, kappa))
+    return found
+
+
+def _cell_keys(table: VotesTable, rows: Array) -> Array:
+    return np.asarray(table.item[rows] * max(len(table.criteria), 1) + table.criterion[rows])
+
+
+def _ordered_values(criterion: MeasuredCriterion) -> tuple[float, ...] | None:
     """Return the values of a criterion's answers for `mean_kappa`; None if they are not ordered."""
     if criterion.level != "ordinal":
         return None

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, overload
+from typing import Any
 
 from autorubric.datasets.item import TruthRule
 from autorubric.metrics.core.estimate import Estimate
-from autorubric.metrics.core.result import ResultBase, format_interval
+from autorubric.metrics.core.result import (
+    Rate,
+    ResultBase,
+    column_table,
+    format_interval,
+    true_rates_table,
+    warnings_block,
+)
+from autorubric.metrics.figures.one_vs_rest import MET
+from autorubric.metrics.figures.specs import shown_metric
 from autorubric.metrics.summaries.agreement import Agreement
-from autorubric.metrics.summaries.data_warnings import tied_labels_text
-from autorubric.metrics.summaries.highlights import PanelAndBest, highlight_sentences
+from autorubric.metrics.summaries.highlights import PanelAndBest, highlight_sentences, tied_labels_text
 from autorubric.metrics.summaries.rater_report import (
     HeadlineFigures,
     HumanCeilings,
@@ -23,23 +31,9 @@ from autorubric.metrics.summaries.rater_report import (
     names_of,
 )
 from autorubric.metrics.summaries.reliability import Reliability
-from autorubric.metrics.summaries.rendering import TRUE_RATES_COLUMNS, TRUE_RATES_TITLE, column_table
 from autorubric.metrics.summaries.sides import AbstainMode
-from autorubric.metrics.summaries.table_metrics import MET
 from autorubric.support.blocks import Block, Cell, TableBlock, TextBlock
-from autorubric.support.frames import Library, in_library
 
-if TYPE_CHECKING:
-    import pandas as pd
-    import polars as pl
-
-
-_WORDS = {
-    "f1": "F1",
-    "macro_f1": "macro F1",
-    "recall": "sensitivity (recall, TPR)",
-    "specificity": "specificity (TNR)",
-}
 _SCORES = ("rmse", "mae", "pearson", "spearman", "kendall", "ccc")
 
 
@@ -52,7 +46,7 @@ def _ends(found: Estimate) -> str:
 
 
 def _heading(name: str) -> str:
-    return _WORDS.get(name, name.replace("_", " "))
+    return shown_metric(name).label
 
 
 def _macro_table(panel: RaterReport, ceiling: HumanCeilings | None) -> TableBlock:
@@ -159,22 +153,25 @@ def _criteria_table(
     if ceiling is not None:
         people = ceiling.per_criterion
         columns["people's kappa"] = lambda name: people[name].kappa.value if name in people else None
+    for name in dict.fromkeys(name for one in agreed.values() for name in one.more):
+        columns |= _other_column(agreed, name)
     if reliability:
         columns["alpha among judges"] = lambda name: reliability[name].alpha.value
     return column_table("Panel on each criterion", agreed, columns)
 
 
-def _true_rates_table(panel: RaterReport) -> TableBlock:
-    rows: list[tuple[Cell, ...]] = [
-        (
-            name,
-            *(one.recall.value, _ends(one.recall), sum(one.table[MET])),
-            *(one.specificity.value, _ends(one.specificity), one.n - sum(one.table[MET])),
-        )
-        for name, one in panel.per_criterion.items()
-        if one.level == "binary" and one.n
-    ]
-    return TableBlock(title=TRUE_RATES_TITLE, columns=TRUE_RATES_COLUMNS, rows=tuple(rows))
+def _other_column(agreed: Mapping[str, Agreement], metric: str) -> dict[str, Callable[[str], Cell]]:
+    """Return the column of a metric of an installed package, unless it is undefined everywhere."""
+    values = {name: one.more[metric].value for name, one in agreed.items()}
+    if all(value is None for value in values.values()):
+        return {}
+    return {_heading(metric): lambda name: values[name]}
+
+
+def _true_rates(name: str, one: Agreement) -> tuple[str, Rate, Rate]:
+    met = sum(one.table[MET])
+    tpr, tnr = one.recall, one.specificity
+    return name, (tpr.value, _ends(tpr), met), (tnr.value, _ends(tnr), one.n - met)
 
 
 def _pooled_table(title: str, found: HeadlineFigures) -> TableBlock:
@@ -215,6 +212,8 @@ def _scores_table(raters: Mapping[str, RaterReport]) -> TableBlock:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeReport(ResultBase):
     """Report on the quality of the judges in a run or in a table of labels.
+
+    `to_dataframe` has one row per rater, criterion (or `macro` or `micro`) and metric.
 
     Attributes:
         panel: Report on the panel, whose decisions combine the judges' votes.
@@ -283,14 +282,17 @@ class JudgeReport(ResultBase):
         if len(raters) > 1:
             blocks.append(_criteria_table(panel, self.human_ceiling, self.reliability))
         pooled = "Panel, all cells pooled (mixes base rates; see the means first)"
-        blocks += [_true_rates_table(panel), _pooled_table(pooled, panel.micro)]
+        binary = {name: one for name, one in panel.per_criterion.items() if one.level == "binary" and one.n}
+        blocks += [
+            true_rates_table(_true_rates(*one) for one in binary.items()),
+            _pooled_table(pooled, panel.micro),
+        ]
         if len(panel.by_scale) > 1 or any(few_items_each(one) is not None for one in raters.values()):
             blocks.append(_scales_table(raters))
         if panel.scores is not None:
             blocks.append(_scores_table(raters))
         if self.warnings:
-            text = "\n".join(f"- {warning}" for warning in self.warnings)
-            blocks.append(TextBlock(title="Warnings", text=text))
+            blocks.append(warnings_block(self.warnings))
         settings = (
             f"abstain={self.abstain!r}; intervals: {self.confidence_level:.0%}, "
             f"{self.n_resamples} resamples, seed {self.seed}"
@@ -314,17 +316,7 @@ class JudgeReport(ResultBase):
             blocks += [_comparisons_table(raters), _failures_table(raters)]
         return _without_empty(blocks)
 
-    @overload
-    def to_dataframe(self, library: Literal["pandas"] = "pandas") -> pd.DataFrame: ...
-    @overload
-    def to_dataframe(self, library: Literal["polars"]) -> pl.DataFrame: ...
-    def to_dataframe(self, library: Library = "pandas") -> pd.DataFrame | pl.DataFrame:
-        """Return a DataFrame with one row per rater, criterion (or `macro` or `micro`) and metric.
-
-        With `library="polars"`, returns a polars DataFrame in which columns of mixed types are strings.
-        """
-        import pandas as pd  # imported here so that pandas is loaded only when needed
-
+    def _rows(self) -> list[dict[str, Any]]:
         rows = []
         people = self.human_ceiling.per_human.items() if self.human_ceiling else ()
         for who, one in (*self.raters().items(), *people):
@@ -334,4 +326,4 @@ class JudgeReport(ResultBase):
                 for figure, found in figures.items():
                     at = {"rater": who, "kind": one.kind, "criterion": criterion, "figure": figure}
                     rows.append(at | found.to_dict())
-        return in_library(pd.DataFrame(rows), library)
+        return rows

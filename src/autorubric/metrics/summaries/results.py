@@ -14,6 +14,7 @@ from autorubric.metrics.core.estimate import (
     TestStatistic,
     UndefinedEstimateError,
 )
+from autorubric.metrics.core.result import MetricValues
 from autorubric.metrics.figures.bias import BiasResult, ConfidenceInterval
 
 CriterionType: TypeAlias = Literal["binary", "ordinal", "nominal", "interval", "ranking"]
@@ -54,7 +55,7 @@ class CorrelationResult(NumberLike):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OptionMetrics:
+class OptionMetrics(MetricValues):
     """One-vs-rest metrics of one option.
 
     Attributes:
@@ -64,6 +65,7 @@ class OptionMetrics:
         f1: Harmonic mean of precision and recall; None if the option is neither a label nor an answer.
         support_true: Number of pairs with this option in truth.
         support_pred: Number of pairs with this option in the judge's answers.
+        more: Metrics of installed packages by name; they are attributes too.
     """
 
     label: str
@@ -88,7 +90,7 @@ class ConfusionMatrix:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CriterionCoverage:
+class CriterionCoverage(MetricValues):
     """A criterion and the amount of data from which its metrics are computed.
 
     Attributes:
@@ -101,6 +103,7 @@ class CriterionCoverage:
         abstention_rate: Proportion of labelled items on which the judge abstained.
         failure_rate: Proportion of labelled items on which the judge's vote failed.
         reasons: Reasons why metrics are None, by name of the metric.
+        more: Metrics of installed packages by name; they are attributes too.
     """
 
     name: str
@@ -298,7 +301,7 @@ def interpret_correlation(coefficient: float | None) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PooledMetrics:
+class PooledMetrics(MetricValues):
     """Metrics pooled over the cells (pairs of item and criterion) of all criteria.
 
     Pooling mixes criteria with different base rates, which inflates chance-corrected metrics: two criteria
@@ -320,6 +323,7 @@ class PooledMetrics:
         mcc: Matthews correlation coefficient; for more than two classes, Gorodkin's R_K.
         pearson: Pearson's r between true and judged values in [0, 1].
         reasons: Reason why each undefined metric is None, keyed by metric name.
+        more: Metrics of installed packages by name; they are attributes too.
     """
 
     n: int
@@ -395,7 +399,7 @@ class NaStats:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RaterMetrics:
+class RaterMetrics(MetricValues):
     """Metrics of one rater (a panel or a judge) against the ground truth.
 
     Macro metrics are means over the criteria on which they are defined; see `defined`. `criterion_accuracy`
@@ -432,6 +436,8 @@ class RaterMetrics:
         coverage: Fraction of labelled cells used as pairs; None if there are no labels.
         abstention_rate: Fraction of labelled cells on which the rater abstained; None if there are no labels.
         failure_rate: Fraction of labelled cells on which the rater failed; None if there are no labels.
+        more: Means over criteria of metrics of installed packages, with names that begin with `criterion_`;
+            they are attributes too.
     """
 
     criterion_accuracy: float | None

@@ -16,13 +16,12 @@ from autorubric.errors import ArgumentError
 from autorubric.metrics.audit.compare_judges import JudgeComparison, adjust_pvalues, compare_judges
 from autorubric.metrics.core.item_scores import PANEL, CountedRun, LabelledDataset, OwnedRun, Rater
 from autorubric.metrics.core.label_table import table_of
+from autorubric.metrics.core.metric import CATEGORICAL
 from autorubric.metrics.core.read_votes import Cells, Modes, cells_of
 from autorubric.metrics.core.resampling import IntervalArguments, Resampling, ResamplingArguments
-from autorubric.metrics.core.result import ResultBase, format_interval
+from autorubric.metrics.core.result import ResultBase, column_table, format_interval
 from autorubric.metrics.core.scales import Array, Binary, Scale
 from autorubric.metrics.figures.bias import BiasResult, bias
-from autorubric.metrics.summaries.rendering import column_table
-from autorubric.metrics.summaries.table_metrics import CATEGORICAL
 from autorubric.scoring.reports import EnsembleEvaluationReport
 from autorubric.support.blocks import Block, Cell, ScalarBlock, TableBlock, TextBlock, p_cell
 from autorubric.support.objects import Json

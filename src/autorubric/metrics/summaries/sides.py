@@ -95,10 +95,7 @@ def read_sides(
 
 
 def read_column(labels: Iterable[Any], scale: Scale, what: str) -> Column:
-    """Read the labels of one rater.
-
-    NA and CANNOT_ASSESS are abstentions unless they are on the scale. INVALID is a failure.
-    """
+    """Read the labels of one rater, with abstentions (unless on the scale) and failures (INVALID)."""
     if not isinstance(scale, Binary | Nominal | Ordinal | Interval):
         raise ArgumentError(
             f"scale must be Binary(), Nominal(labels), Ordinal(labels) or Interval(low, high); got {scale!r}"

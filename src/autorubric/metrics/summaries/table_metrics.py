@@ -2,97 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, NamedTuple
+from functools import cache
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array, hstack
 
 from autorubric.metrics.core import contingency as shares
 from autorubric.metrics.core.estimate import Reason
+from autorubric.metrics.core.metric import CATEGORICAL, Shown, TableMetric
 from autorubric.metrics.core.read_votes import Cells, Column, Modes
 from autorubric.metrics.core.scales import Array, Ordinal, weight_matrix
 from autorubric.metrics.core.votes_table import MeasuredCriterion
-from autorubric.metrics.figures.correlation import pearson_of
-from autorubric.metrics.figures.kappa import kappa_of, kappa_parts, undefined_reason
+from autorubric.metrics.figures.kappa import kappa_parts
+from autorubric.metrics.figures.specs import metrics_over, shown_metrics
 from autorubric.metrics.summaries.compared_raters import ComparedRater
-
-CATEGORICAL = ("binary", "nominal", "ordinal")
-MET = 1
-"""Index of MET among the categories of a binary criterion."""
 
 _DENSE_UP_TO = 20_000_000
 _MOMENTS = 6
 
 
-class TableMetric(NamedTuple):
-    """A metric of tables `(…, K, K)` with the truth in rows, and why it is undefined if there are pairs."""
-
-    compute: Callable[[Array], Array]
-    reason: Reason
-
-
-_RECALL = TableMetric(partial(shares.recall_of, positive=MET), "no_positive_in_truth")
-TABLE_METRICS: Mapping[str, TableMetric] = {
-    "accuracy": TableMetric(shares.accuracy_of, "no_pairs"),
-    "exact_accuracy": TableMetric(shares.accuracy_of, "no_pairs"),
-    "balanced_accuracy": TableMetric(shares.balanced_accuracy_of, "single_class"),
-    "kappa": TableMetric(kappa_of, "single_class"),
-    "mcc": TableMetric(shares.mcc_of, "no_variance"),
-    "precision": TableMetric(partial(shares.precision_of, positive=MET), "no_positive_in_pred"),
-    "recall": _RECALL,
-    "sensitivity": _RECALL,
-    "specificity": TableMetric(partial(shares.specificity_of, positive=MET), "no_negative_in_truth"),
-    "f1": TableMetric(partial(shares.f1_of, positive=MET), "no_positive"),
-    "macro_precision": TableMetric(shares.macro_precision_of, "no_pairs"),
-    "macro_recall": TableMetric(shares.macro_recall_of, "no_pairs"),
-    "macro_f1": TableMetric(shares.macro_f1_of, "no_pairs"),
-    "adjacent_accuracy": TableMetric(shares.adjacent_accuracy_of, "no_pairs"),
-}
-
 FEW_OF_A_CLASS = 10
 """Size of the rarer class below which kappa and its interval depend heavily on single items."""
 
-HEADLINES: tuple[str, ...] = (
-    "accuracy",
-    "balanced_accuracy",
-    "kappa",
-    "precision",
-    "recall",
-    "specificity",
-    "f1",
-    "macro_precision",
-    "macro_recall",
-    "macro_f1",
-    "pearson",
-)
-"""Names of the metrics that are reported for all criteria together."""
 
-_ALL_LEVELS = ("accuracy", "balanced_accuracy", "kappa")
-HEADLINES_AT: Mapping[str, tuple[str, ...]] = {
-    "binary": (*_ALL_LEVELS, "precision", "recall", "specificity", "f1"),
-    "nominal": (*_ALL_LEVELS, "macro_precision", "macro_recall", "macro_f1"),
-    "ordinal": _ALL_LEVELS,
-}
-"""Metrics over several criteria by the level of their scale; comparisons are nominal."""
+@cache
+def headlines() -> tuple[Shown, ...]:
+    """Return the metrics that are combined over criteria."""
+    return tuple(one for one in shown_metrics() if one.where["report"])
 
 
-def metric_of_table(name: str, table: Array, weights: Array | None = None) -> float | Reason:
+def table_value(metric: TableMetric, table: Array, weights: Array | None = None) -> float | Reason:
     """Compute a metric of one table, or return the reason why it is undefined."""
-    of_kappa = name in ("kappa", "weighted_kappa")
-    value = float(kappa_of(table, weights) if of_kappa else TABLE_METRICS[name].compute(table))
-    if not np.isnan(value):
-        return value
-    return undefined_reason(table) if of_kappa else TABLE_METRICS[name].reason if table.sum() else "no_pairs"
-
-
-def one_class_metric(name: str, table: Array, place: int) -> float | None:
-    """Compute precision, recall or F1 of one category of a table; None if undefined."""
-    compute = {"precision": shares.precision_of, "recall": shares.recall_of, "f1": shares.f1_of}[name]
-    value = float(compute(table, place))
-    return None if np.isnan(value) else value
+    value = float(metric.of(table, weights))
+    return metric.why_undefined(table) if np.isnan(value) else value
 
 
 def category_values(criterion: MeasuredCriterion) -> list[float]:
@@ -121,13 +66,17 @@ class ScaleGroup:
     weights: Array | None  # of kappa; None if abstentions are a category, which has no order
     start: int  # index at which the scale's tables begin in a rater's sums
 
-    def compute(self, name: str, tables: Array) -> Array:
+    def metrics(self) -> tuple[Shown, ...]:
+        """Return the metrics of this scale's tables."""
+        return metrics_over(self.level)
+
+    def compute(self, metric: Shown, tables: Array) -> Array:
         """Compute a metric of tables of this scale, `(…)`; NaN where it is undefined."""
-        if name != "kappa":
-            return TABLE_METRICS[name].compute(tables)
-        if self.weights is None:
+        table = metric.table
+        assert table is not None
+        if self.weights is None and (table.weighted or metric.needs_order):
             return np.full(tables.shape[:-2], np.nan)
-        return kappa_of(tables, self.weights)
+        return table.of(tables, self.weights)
 
     @property
     def stop(self) -> int:
@@ -273,38 +222,36 @@ def _sums_of(rater: ComparedRater, layout: SumLayout, frames: Sequence[tuple[flo
     return csr_array((np.concatenate(added), where), shape=(cells.n_items, layout.width))
 
 
-def groups_with(groups: Sequence[ScaleGroup], figure: str) -> list[ScaleGroup]:
+def groups_with(groups: Sequence[ScaleGroup], metric: Shown) -> list[ScaleGroup]:
     """Return the scales on which a metric of confusion tables can be computed."""
-    return [one for one in groups if figure in HEADLINES_AT[one.level]]
+    return [one for one in groups if metric in one.metrics()]
 
 
-def places_with(layout: SumLayout, figure: str) -> list[int]:
+def places_with(layout: SumLayout, metric: Shown) -> list[int]:
     """Return the positions of the criteria to which a metric applies, in the order of `by_criterion`."""
-    if figure == "pearson":
+    if metric.moments:
         return list(layout.numeric)
-    return [place for group in groups_with(layout.groups, figure) for place in group.places]
+    return [place for group in groups_with(layout.groups, metric) for place in group.places]
 
 
-def by_criterion(layout: SumLayout, sums: Array, names: Sequence[str] = HEADLINES) -> dict[str, Array]:
+def by_criterion(layout: SumLayout, sums: Array, metrics: Sequence[Shown] | None = None) -> dict[str, Array]:
     """Compute each metric on each criterion it applies to, shape `(…, n_criteria)`; NaN if undefined."""
-    found: dict[str, list[Array]] = {name: [np.zeros((*sums.shape[:-1], 0))] for name in names}
+    wanted = headlines() if metrics is None else metrics
+    found: dict[str, list[Array]] = {one.key: [np.zeros((*sums.shape[:-1], 0))] for one in wanted}
     for group in layout.groups:
         tables = layout.tables(sums, group)
-        for name in HEADLINES_AT[group.level]:
-            if name in found:
-                found[name].append(group.compute(name, tables))
-    if layout.numeric and "pearson" in found:
-        found["pearson"].append(pearson_of(layout.moments(sums)))
+        for one in group.metrics():
+            if one.key in found:
+                found[one.key].append(group.compute(one, tables))
+    for one in wanted if layout.numeric else ():
+        if one.moments:
+            found[one.key].append(one.moments(layout.moments(sums)))
     return {name: np.concatenate(parts, axis=-1) for name, parts in found.items()}
 
 
 def macro(each: Mapping[str, Array], on: Mapping[str, Array]) -> Array:
-    """Average each metric of `by_criterion` over the criteria where it is defined, shape `(…, n_figures)`.
-
-    Criteria on which a metric is undefined are excluded by `on`, because adding pseudo-pairs to them would
-    make it defined.
-    """
-    means = [mean_of_defined(np.where(on[name], each[name], np.nan)) for name in HEADLINES]
+    """Average each metric of `by_criterion` over the criteria in the mask `on`, shape `(…, n_figures)`."""
+    means = [mean_of_defined(np.where(on[one.key], each[one.key], np.nan)) for one in headlines()]
     return np.stack(means, axis=-1)
 
 
@@ -326,7 +273,7 @@ def micro(layout: SumLayout, sums: Array, on_kappa: Array) -> Array:
     table use the only scale or, if there are several, the binary scale; NaN if there is none.
     """
     nothing = np.full(sums.shape[:-1], np.nan)
-    found = dict.fromkeys(HEADLINES, nothing)
+    found = {one.key: nothing for one in headlines()}
     hit, n = np.zeros(sums.shape[:-1]), np.zeros(sums.shape[:-1])
     beyond, room = np.zeros(sums.shape[:-1]), np.zeros(sums.shape[:-1])
     start = 0
@@ -347,10 +294,10 @@ def micro(layout: SumLayout, sums: Array, on_kappa: Array) -> Array:
     groups = one_table(layout.groups)
     if groups:
         table = np.sum([layout.tables(sums, group).sum(-3) for group in groups], axis=0)
-        for name in HEADLINES_AT[groups[0].level]:
-            if name not in ("accuracy", "kappa"):
-                found[name] = groups[0].compute(name, table)
-    return np.stack([found[name] for name in HEADLINES], axis=-1)
+        for one in groups[0].metrics():
+            if one.key not in ("accuracy", "kappa"):
+                found[one.key] = groups[0].compute(one, table)
+    return np.stack(list(found.values()), axis=-1)
 
 
 def one_table(groups: Sequence[ScaleGroup]) -> Sequence[ScaleGroup]:
@@ -375,13 +322,14 @@ def of_scale(layout: SumLayout, group: ScaleGroup, sums: Array, chance: Array) -
     """Compute each metric over a scale's pooled cells, `(…, n_figures)`; see `chance_of` for `chance`."""
     tables = layout.tables(sums, group)
     table = tables.sum(-3)
-    found = dict.fromkeys(HEADLINES, np.full(sums.shape[:-1], np.nan))
-    found |= {name: group.compute(name, table) for name in HEADLINES_AT[group.level]}
+    nothing = np.full(sums.shape[:-1], np.nan)
+    found = {one.key: nothing for one in headlines()}
+    found |= {one.key: group.compute(one, table) for one in group.metrics()}
     if group.weights is not None:
         others = _stratified(tables, group.weights, without_itself=True)
         within = _stratified(tables, group.weights, without_itself=False)
         found["kappa"] = np.choose(chance, [found["kappa"], others, within])
-    return np.stack([found[name] for name in HEADLINES], axis=-1)
+    return np.stack(list(found.values()), axis=-1)
 
 
 def _stratified(tables: Array, weights: Array, *, without_itself: bool) -> Array:
@@ -404,15 +352,18 @@ def _stratified(tables: Array, weights: Array, *, without_itself: bool) -> Array
 
 
 def item_parts(
-    layout: SumLayout, figure: str, sums: Array, *, pooled: Sequence[ScaleGroup] | None = None
+    layout: SumLayout, metric: Shown, sums: Array, *, pooled: Sequence[ScaleGroup] | None = None
 ) -> Array:
-    """Return each item's weight in each criterion's mean of proportions, `(n_items, n_criteria)`.
+    """Return each item's weight in the mean on each criterion of `by_criterion`, `(n_items, n_criteria)`.
 
-    Columns are in the order of `by_criterion`. `pooled` lists the scales whose cells form one table, which
-    then replaces all criteria.
+    `pooled` lists the scales whose cells form one table, which then replaces all criteria.
     """
     groups = layout.groups if pooled is None else pooled
-    found = [_denominators(layout.tables(sums, group), figure) for group in groups_with(groups, figure)]
+    found = (
+        [metric.table.parts(layout.tables(sums, group)) for group in groups_with(groups, metric)]
+        if metric.table
+        else []
+    )
     if pooled is not None and found:
         found = [np.sum([one.sum(1, keepdims=True) for one in found], axis=0)]
     return np.concatenate([np.zeros((len(sums), 0)), *map(_parts_in, found)], axis=1)
@@ -423,43 +374,15 @@ def weights_of(parts: Array) -> Array:
     return np.asarray(parts.sum(1) / max(np.count_nonzero(parts.sum(0)), 1))
 
 
-def _denominators(tables: Array, figure: str) -> Array:
-    """Return each item's contribution to the denominators per criterion, `(n_items, n_criteria, m)`."""
-    match figure:
-        case "balanced_accuracy" | "macro_recall":
-            return np.asarray(tables.sum(-1))
-        case "macro_precision":
-            return np.asarray(tables.sum(-2))
-        case "macro_f1":
-            return np.asarray(tables.sum(-1) + tables.sum(-2))
-        case "f1":
-            return np.asarray((tables.sum((-1, -2)) - tables[..., 0, 0])[..., None])
-        case _:
-            return hits_and_pairs(tables, figure)[1][..., None]
-
-
-SHARES = ("accuracy", "precision", "recall", "specificity")
-"""Metrics that are one proportion, whose pooled values have intervals in closed form."""
-
-
-def hits_and_pairs(tables: Array, figure: str) -> tuple[Array, Array]:
-    """Return numerator and denominator of a proportion in each table, `(…)`; by default of accuracy."""
-    if figure not in SHARES[1:]:
-        return shares.hits(tables), np.asarray(tables.sum((-1, -2)))
-    cells = shares.one_vs_rest(tables, MET)
-    if figure == "specificity":
-        return cells.tn, cells.tn + cells.fp
-    return cells.tp, cells.tp + (cells.fp if figure == "precision" else cells.fn)
-
-
-def share_counts(layout: SumLayout, sums: Array, figure: str) -> tuple[Array, Array]:
-    """Return numerator and denominator of a proportion on each criterion it applies to, `(…, n_criteria)`."""
+def share_counts(
+    layout: SumLayout, sums: Array, groups: Sequence[ScaleGroup], share: TableMetric
+) -> tuple[Array, Array]:
+    """Return numerator and denominator of a proportion on each criterion of scales, `(…, n_criteria)`."""
+    assert share.hits is not None
     none = np.zeros((*sums.shape[:-1], 0))
-    counts = [(none, none)] + [
-        hits_and_pairs(layout.tables(sums, group), figure) for group in groups_with(layout.groups, figure)
-    ]
-    hits, pairs = (np.concatenate(parts, axis=-1) for parts in zip(*counts, strict=True))
-    return hits, pairs
+    tables = [layout.tables(sums, group) for group in groups]
+    hits = np.concatenate([none, *map(share.hits, tables)], axis=-1)
+    return hits, np.concatenate([none, *map(share.trials, tables)], axis=-1)
 
 
 def _parts_in(held: Array) -> Array:

@@ -34,13 +34,22 @@ function niceTicks(most, n) {
   for (let tick = step; tick <= most; tick += step) ticks.push(tick);
   return ticks;
 }
-const FIGURE_NAMES = {
-  alpha: "Krippendorff's alpha", fleiss: "Fleiss' kappa", conger: "Conger's kappa", ac1: "Gwet's AC1", ac2: "Gwet's AC2", icc: "intraclass correlation", cronbach: "Cronbach's alpha",
-  recall: "sensitivity (recall, TPR)", specificity: "specificity (TNR)", f1: "F1", macro_f1: "macro F1", macro_precision: "macro precision", macro_recall: "macro recall", kappa: "Cohen's kappa", pearson: "Pearson's r", spearman: "Spearman's rho", kendall: "Kendall's tau-b", ccc: "Lin's concordance", rmse: "root mean square error", mae: "mean absolute error",
-  adjacent_accuracy: "at most one option off", adjacent_by_chance: "at most one option off, by chance", phi: "Matthews' correlation",
-};
-/* Kappas range from -1 to 1; if no kappa is below 0, the negative half is omitted. */
-const kappaAxis = [...criteria, ...data.judges.rows].some((one) => defined(one.kappa) && Math.min(one.kappa.v, (ends(one.kappa) || [0])[0]) < 0) ? [-1, 1] : [0, 1];
+const nameOfMetric = (key) => data.metrics.names[key] || key.replaceAll("_", " ");
+/* Metrics with a plot range from -1 to 1; if no value is below 0, the negative half is omitted. */
+function signedAxis(key) {
+  const below = [...criteria, ...data.judges.rows].map((one) => one.metrics[key]).some((one) => defined(one) && Math.min(one.v, (ends(one) || [0])[0]) < 0);
+  return below ? [-1, 1] : [0, 1];
+}
+/* The value of a metric, with its plot if it has one. */
+const metricCell = (metric, figure, axis) => (metric.plot ? h("span", { class: "with-plot" }, figureText(figure), whisker(figure, ...axis, 0)) : figureText(figure, { share: metric.share }));
+/* The columns of the metrics of a view. */
+function metricColumns(view, high = null) {
+  return data.metrics[view].map((metric) => {
+    const axis = metric.plot ? signedAxis(metric.key) : null;
+    const figure = (row) => row.metrics[metric.key];
+    return { name: metric.name, high, key: (row) => (defined(figure(row)) ? figure(row).v : null), cell: (row) => metricCell(metric, figure(row), axis) };
+  });
+}
 /* An axis around 0 that contains the bounds of all these intervals. */
 function axisAround(figures) {
   const far = figures.filter(defined).flatMap((one) => [one.v, ...(ends(one) || [])]).map(Math.abs);

@@ -13,13 +13,13 @@ function compareView() {
   const rows = c.criteria.map((one) => ({ ...one, name: criteria[one.at].name }));
   const v = (pick) => (row) => (defined(pick(row)) ? pick(row).v : null);
   const overall = axisAround([c.score, ...c.headline.map((one) => one.difference)]);
-  const axes = [axisAround(rows.map((row) => row.value)), axisAround(rows.map((row) => row.accuracy && row.accuracy.difference))];
+  const axes = [axisAround(rows.map((row) => row.value)), axisAround(rows.map((row) => row.answers && row.answers.difference))];
   const columns = [
     { name: "Criterion", key: (row) => row.name, cell: (row) => link(address("criteria", [row.at]), said(row.name)) },
     { name: "Change in mean value", key: v((row) => row.value), high: true, cell: (row) => h("span", { class: "with-plot" }, figureText(row.value, { plus: true }), whisker(row.value, ...axes[0])) },
     { name: "p (Holm)", key: (row) => row.p, number: true, cell: (row) => pText(row.p) },
-    rows.some((row) => row.accuracy) ? { name: "Change in accuracy", key: v((row) => row.accuracy && row.accuracy.difference), high: true, cell: (row) => (row.accuracy ? h("span", { class: "with-plot" }, figureText(row.accuracy.difference, { plus: true }), whisker(row.accuracy.difference, ...axes[1])) : "–") } : null,
-    rows.some((row) => row.accuracy) ? { name: "p for accuracy (Holm)", key: (row) => (row.accuracy ? row.accuracy.p : null), number: true, cell: (row) => pText(row.accuracy ? row.accuracy.p : null) } : null,
+    rows.some((row) => row.answers) ? { name: `Change in ${c.stat}`, key: v((row) => row.answers && row.answers.difference), high: true, cell: (row) => (row.answers ? h("span", { class: "with-plot" }, figureText(row.answers.difference, { plus: true }), whisker(row.answers.difference, ...axes[1])) : "–") } : null,
+    rows.some((row) => row.answers) ? { name: `p for ${c.stat} (Holm)`, key: (row) => (row.answers ? row.answers.p : null), number: true, cell: (row) => pText(row.answers ? row.answers.p : null) } : null,
   ].filter(Boolean);
   const moved = items.id.map((_, i) => i).filter((i) => change(i)).sort((a, b) => Math.abs(change(b)) - Math.abs(change(a)) || a - b).slice(0, 12);
   return [

@@ -3,23 +3,20 @@ function criteriaView(parts) {
   const rows = criteria.map((one, at) => ({ ...one, at }));
   const v = (pick) => (row) => { const figure = pick(row); return defined(figure) ? figure.v : null; };
   const labelled = rows.some((row) => row.labelled);
-  const rated = labelled && rows.some((row) => row.tpr || row.tnr);
-  const rates = rated ? " TPR (sensitivity): proportion of items labelled MET that judges answer MET; TNR (specificity): proportion of items labelled UNMET that judges answer UNMET." : "";
+  const explained = labelled ? data.metrics.criteria.filter((one) => one.about).map((one) => ` ${one.about}.`).join("") : "";
+  const between = (row) => row.reliability && row.reliability[data.metrics.reliability.key];
   const columns = [
     { name: "Criterion", key: (row) => row.name, cell: (row) => link(address("criteria", [row.at]), nameOf(row.name)) },
     { name: "Level", key: (row) => row.level, cell: (row) => row.level },
     { name: "Weight", key: (row) => row.weight ?? null, number: true, cell: (row) => num(row.weight, Number.isInteger(row.weight) ? 0 : 2) },
     { name: "Pass rate or mean", key: v((row) => row.mean), high: true, cell: (row) => figureText(row.mean) },
-    labelled ? { name: "Kappa", key: v((row) => row.kappa), cell: (row) => h("span", { class: "with-plot" }, figureText(row.kappa), whisker(row.kappa, ...kappaAxis, 0)) } : null,
-    labelled ? { name: "Accuracy", key: v((row) => row.accuracy), cell: (row) => figureText(row.accuracy, { share: true }) } : null,
-    rated ? { name: "TPR", key: v((row) => row.tpr), cell: (row) => figureText(row.tpr, { share: true }) } : null,
-    rated ? { name: "TNR", key: v((row) => row.tnr), cell: (row) => figureText(row.tnr, { share: true }) } : null,
-    rows.some((row) => row.reliability) ? { name: "Judges' alpha", key: v((row) => row.reliability && row.reliability.alpha), cell: (row) => figureText(row.reliability && row.reliability.alpha) } : null,
+    ...(labelled ? metricColumns("criteria") : []),
+    rows.some((row) => row.reliability) ? { name: data.metrics.reliability.name, key: v(between), cell: (row) => figureText(between(row)) } : null,
     { name: "Discrimination", key: v((row) => row.discrimination), cell: (row) => figureText(row.discrimination) },
     { name: "Open", key: (row) => row.given.abstained + row.given.failed, high: true, number: true, cell: (row) => count(row.given.abstained + row.given.failed) },
   ].filter(Boolean);
   return [
-    h("div", { class: "title" }, h("h1", {}, "Criteria"), h("p", { class: "soft" }, `${plural(rows.length, "criterion", "criteria")}; intervals at ${percent(run.level)}. Kappa is weighted on ordered scales.${rates} Open: abstained or failed.`)),
+    h("div", { class: "title" }, h("h1", {}, "Criteria"), h("p", { class: "soft" }, `${plural(rows.length, "criterion", "criteria")}; intervals at ${percent(run.level)}.${explained} Open: abstained or failed.`)),
     pages(rows, (part) => sortable({ columns, rows: part, caption: "Criteria" })),
   ];
 }
@@ -65,7 +62,7 @@ function confusionOf(one) {
     matrix({ rows: labels, columns: labels, corner: "label ↓ judges →", caption: `Confusion matrix of ${one.name}`, value: (i, j) => (sums[i] ? table[i][j] / sums[i] : 0), tell: (i, j) => h("span", { class: i === j ? "strong" : null }, count(table[i][j])) }));
 }
 function figuresOf(title, note, figures) {
-  return section(title, note, h("table", { class: "pairs" }, h("caption", { class: "hidden" }, title), h("tbody", {}, figures.map(([name, figure]) => h("tr", {}, h("th", { scope: "row" }, FIGURE_NAMES[name] || name.replaceAll("_", " ")), h("td", {}, figureText(figure)))))));
+  return section(title, note, h("table", { class: "pairs" }, h("caption", { class: "hidden" }, title), h("tbody", {}, figures.map(([name, figure]) => h("tr", {}, h("th", { scope: "row" }, nameOfMetric(name)), h("td", {}, figureText(figure)))))));
 }
 function comparisonsOf(rows) {
   return section("Order of the candidates", "position consistency: proportion of samples judged in both orders that have the same outcome in both",

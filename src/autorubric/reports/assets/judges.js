@@ -1,21 +1,9 @@
-const BIASES = [
-  ["leniency", "Leniency", "asymmetry of errors: mean error at a label of ½; for MET/UNMET (FPR − FNR) / 2"],
-  ["length_lean", "Length", "correlation of error and length"],
-  ["position_lean", "Position", "win rate of the candidate shown first − ½"],
-  ["self_preference", "Own family", "texts by the judge's own model family − other texts"],
-  ["mean_difference", "Mean difference", "judge − label, values on 0 to 1; depends on the base rate"],
-  ["pass_rate_difference", "Pass rate", "judge − label; depends on the base rate"],
-];
-/* Of nominal criteria and comparisons. */
-const MACRO = [["macro_precision", "Macro precision"], ["macro_recall", "Macro recall"], ["macro_f1", "Macro F1"]];
 function judgesView() {
   const { rows, matrix: agreeing, pairs, stat, ties, same_cells: sameCells, ceiling, tied_labels: tiedLabels, notes } = data.judges;
   const v = (key) => (row) => (defined(row[key]) ? row[key].v : null);
   const columns = [
     { name: "Judge", key: (row) => row.name, cell: (row) => [said(row.name), row.kind === "panel" ? h("span", { class: "soft" }, " combined") : null, row.models && row.models.length && row.models.join() !== row.name ? said(row.models.join(", "), "span", "soft small block-line") : null] },
-    { name: "Kappa", key: v("kappa"), high: true, cell: (row) => h("span", { class: "with-plot" }, figureText(row.kappa), whisker(row.kappa, ...kappaAxis, 0)) },
-    { name: "Accuracy", key: v("accuracy"), high: true, cell: (row) => figureText(row.accuracy, { share: true }) },
-    ...MACRO.filter(([key]) => rows.some((row) => defined(row[key]))).map(([key, name]) => ({ name, key: v(key), high: true, cell: (row) => figureText(row[key], { share: true }) })),
+    ...metricColumns("judges", true),
     ...(rows.some((row) => row.coverage !== null) ? [{ name: "Coverage", key: (row) => row.coverage, high: true, cell: (row) => (row.coverage === null ? "–" : percent(row.coverage)) }] : []),
     { name: "Abstains", key: v("abstention"), high: true, cell: (row) => figureText(row.abstention, { share: true }) },
     { name: "Lost", key: (row) => (row.verdicts ? row.verdicts.lost : null), high: true, number: true, cell: (row) => ofAsked(row.verdicts, "lost") },
@@ -59,24 +47,25 @@ function agreementMatrix({ names, kinds, cells: found }) {
 }
 function biases(rows, notes) {
   const judges = rows.filter((row) => row.biases);
-  const kinds = BIASES.filter(([key]) => judges.some((row) => defined(row.biases[key])));
-  const axes = Object.fromEntries(kinds.map(([key]) => [key, axisAround(judges.map((row) => row.biases[key]))]));
-  const undefinedOnes = BIASES.filter(([key]) => !kinds.some(([one]) => one === key)).map(([key, words]) => {
+  const isDefined = ({ key }) => judges.some((row) => defined(row.biases[key]));
+  const kinds = data.judges.kinds.filter(isDefined);
+  const axes = Object.fromEntries(kinds.map(({ key }) => [key, axisAround(judges.map((row) => row.biases[key]))]));
+  const undefinedOnes = data.judges.kinds.filter((one) => !isDefined(one)).map(({ key, name }) => {
     const why = judges.map((row) => row.biases[key] && row.biases[key].why).find(Boolean);
-    return `${words}: ${why || "unknown"}`;
+    return `${name}: ${why || "unknown"}`;
   });
   return section("Bias", `values above 0 favour the ${criteria.every((one) => one.level === "ranking") ? "first candidate" : "text"}; p-values are adjusted for the number of judges and kinds of bias (Holm); a bias with p below 0.05 is marked`,
     kinds.length ? h("div", { class: "scroll-x" }, h("table", { class: "figures biases" }, h("caption", { class: "hidden" }, "Biases of judges"),
-      h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Judge"), kinds.map(([, words, note]) => h("th", { scope: "col" }, words, h("span", { class: "soft small block-line" }, note))))),
-      h("tbody", {}, judges.map((row) => h("tr", {}, h("th", { scope: "row" }, said(row.name)), kinds.map(([key, words]) => {
+      h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Judge"), kinds.map(({ name, about }) => h("th", { scope: "col" }, name, h("span", { class: "soft small block-line" }, about))))),
+      h("tbody", {}, judges.map((row) => h("tr", {}, h("th", { scope: "row" }, said(row.name)), kinds.map(({ key, name, tested }) => {
         const figure = row.biases[key];
-        return h("td", { "data-label": words }, h("span", { class: "with-plot" }, figureText(figure, { plus: true }), whisker(figure, ...axes[key]), figure.p !== null && figure.p !== undefined && !key.endsWith("difference") && figure.p < 0.05 ? h("span", { class: "badge badge-wrong", title: `adjusted p ${pText(figure.p)}` }, "biased") : null));
+        return h("td", { "data-label": name }, h("span", { class: "with-plot" }, figureText(figure, { plus: true }), whisker(figure, ...axes[key]), tested && figure.p !== null && figure.p !== undefined && figure.p < 0.05 ? h("span", { class: "badge badge-wrong", title: `adjusted p ${pText(figure.p)}` }, "biased") : null));
       })))))) : null,
     undefinedOnes.length ? h("p", { class: "soft" }, `Not available: ${undefinedOnes.join("; ")}.`) : null,
     notes.map((one) => said(one, "p", "soft small")));
 }
 function samePlaces(found) {
-  const name = FIGURE_NAMES[found.figure] || found.figure;
+  const name = nameOfMetric(found.figure);
   return section("Panel and best judge", `on the ${count(found.n)} labelled cells that both answered, ${percent(found.coverage)} of all`,
     h("table", { class: "pairs" }, h("caption", { class: "hidden" }, "Panel and best judge on the same cells"), h("tbody", {},
       [["panel", found.panel], [found.judge, found.best]].map(([who, figure]) => h("tr", {}, h("th", { scope: "row" }, said(who), `: ${name}`), h("td", {}, figureText(figure)))),
@@ -89,8 +78,7 @@ function tiesText(n, answered) {
 function contests(pairs, stat, ties) {
   if (data.judges.too_many) return section("Judges in pairs", null, h("p", { class: "soft" }, `There are ${count(run.judges.length)} judges; pairs are compared for at most ${data.judges.too_many}. Use autorubric judges compare instead.`));
   if (!pairs.length) return null;
-  const what = stat === "mae" ? "mean error of values (lower is better)" : "proportion of correct answers";
-  return section("Judges in pairs", `${what}, on the cells that both answered; intervals are paired by item`,
+  return section("Judges in pairs", `${stat}, on the cells that both answered; intervals are paired by item`,
     h("div", { class: "scroll-x" }, h("table", { class: "figures" }, h("caption", { class: "hidden" }, "Judges compared in pairs"),
       h("thead", {}, h("tr", {}, ["First", "Second", "First value", "Second value", "Difference", "", "p (Holm)", "Cells", "Coverage"].map((one) => h("th", { scope: "col" }, one)))),
       h("tbody", {}, pairs.slice(0, 100).map((one) => h("tr", {}, h("th", { scope: "row" }, said(one.a)), h("td", { "data-label": "Second" }, said(one.b)), h("td", { "data-label": "First value" }, num(one.of_a.v)), h("td", { "data-label": "Second value" }, num(one.of_b.v)), h("td", { "data-label": "Difference" }, figureText(one.difference, { plus: true })), h("td", {}, whisker(one.difference, ...axisAround(pairs.map((each) => each.difference)))), h("td", { "data-label": "p (Holm)" }, pText(one.p)), h("td", { "data-label": "Cells" }, count(one.n)), h("td", { "data-label": "Coverage" }, percent(one.coverage))))))),
@@ -99,6 +87,6 @@ function contests(pairs, stat, ties) {
 function people(ceiling) {
   return section("Agreement between people", `${plural(ceiling.humans.length, "person", "people")}: each compared with the others, on average`,
     h("table", { class: "pairs" }, h("caption", { class: "hidden" }, "People"), h("tbody", {},
-      Object.entries(ceiling.figures).filter(([, figure]) => defined(figure)).map(([name, figure]) => h("tr", {}, h("th", { scope: "row" }, FIGURE_NAMES[name] || name.replaceAll("_", " ")), h("td", {}, figureText(figure)))),
-      Object.entries(ceiling.gap).map(([who, figure]) => h("tr", {}, h("th", { scope: "row" }, "kappa of ", said(who), " − a person's"), h("td", {}, figureText(figure, { plus: true })))))));
+      Object.entries(ceiling.figures).filter(([, figure]) => defined(figure)).map(([name, figure]) => h("tr", {}, h("th", { scope: "row" }, nameOfMetric(name)), h("td", {}, figureText(figure)))),
+      Object.entries(ceiling.gap).map(([who, figure]) => h("tr", {}, h("th", { scope: "row" }, `${ceiling.compared} of `, said(who), " − a person's"), h("td", {}, figureText(figure, { plus: true })))))));
 }

@@ -27,10 +27,7 @@ function headline(o) {
     tile("Items without a score", count(run.n_failed), run.n_partly ? `${count(run.n_partly)} of ${plural(run.n_items, "item")} partly scored` : `of ${plural(run.n_items, "item")}`),
     tile("Verdicts lost or assumed", count(run.verdicts.lost + run.verdicts.assumed),
       `${count(run.verdicts.lost)} lost, ${count(run.verdicts.assumed)} assumed of ${count(run.verdicts.asked)} requested; ${count(run.verdicts.answered)} answered, ${count(run.verdicts.abstained)} abstained`),
-    run.has_truth ? figureTile("Agreement with labels", o.accuracy, true) : { missing: "Agreement with labels (no item has a label)" },
-    run.has_truth ? figureTile("Kappa, mean of criteria", o.kappa) : null,
-    o.n_binary && run.has_truth ? figureTile("Sensitivity (TPR), mean of criteria", o.tpr, true) : null,
-    o.n_binary && run.has_truth ? figureTile("Specificity (TNR), mean of criteria", o.tnr, true) : null,
+    ...(run.has_truth ? data.metrics.overview.map((one) => figureTile(one.name, o.metrics[one.key], one.share)) : data.metrics.overview.slice(0, 1).map((one) => ({ missing: `${one.name} (no item has a label)` }))),
     run.cost === null ? { missing: "Cost (no vote has a known price)" } : tile("Cost", money(run.cost), run.tokens ? `${count(run.tokens)} tokens` : null),
     tile("Duration", duration(run.seconds), plural(run.n_votes, "vote")),
   ];
@@ -61,15 +58,16 @@ function lookFirst() {
 }
 function criteriaGlance() {
   const shown = criteria.map((one, at) => ({ ...one, at })).filter((one) => !one.part_of).slice(0, 10);
-  const labelled = criteria.some((one) => defined(one.kappa));
+  const plotted = data.metrics.criteria.find((metric) => metric.plot && criteria.some((one) => defined(one.metrics[metric.key])));
+  const axis = plotted && signedAxis(plotted.key);
   return section("Criteria", criteria.length > shown.length ? `${shown.length} of ${criteria.length}` : null,
     h("div", { class: "scroll-x" }, h("table", { class: "figures" }, h("caption", { class: "hidden" }, "Criteria at a glance"),
-      h("thead", {}, h("tr", {}, ["Criterion", "Mean value", labelled ? "Kappa" : null, labelled ? "" : null].filter((one) => one !== null).map((one) => h("th", { scope: "col" }, one)))),
+      h("thead", {}, h("tr", {}, ["Criterion", "Mean value", plotted ? plotted.name : null, plotted ? "" : null].filter((one) => one !== null).map((one) => h("th", { scope: "col" }, one)))),
       h("tbody", {}, shown.map((one) => h("tr", {},
         h("th", { scope: "row" }, link(address("criteria", [one.at]), nameOf(one.name))),
         h("td", { "data-label": "Mean value" }, figureText(one.mean)),
-        labelled ? h("td", { "data-label": "Kappa" }, one.kappa ? figureText(one.kappa) : "–") : null,
-        labelled ? h("td", {}, whisker(one.kappa, ...kappaAxis, 0)) : null))))),
+        plotted ? h("td", { "data-label": plotted.name }, one.metrics[plotted.key] ? figureText(one.metrics[plotted.key]) : "–") : null,
+        plotted ? h("td", {}, whisker(one.metrics[plotted.key], ...axis, 0)) : null))))),
     h("p", { class: "more" }, link(address("criteria"), "All criteria")));
 }
 function remarks() {
