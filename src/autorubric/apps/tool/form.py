@@ -10,7 +10,14 @@ from typing import Any, ClassVar, Final
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from autorubric.apps.tool.request import EvaluationMode
-from autorubric.apps.tool.response import SEVERITIES, Issue, Names, plain_text, read_issues, read_suggestions
+from autorubric.apps.tool.response import (
+    SEVERITIES,
+    CriterionNames,
+    Issue,
+    plain_text,
+    read_issues,
+    read_suggestions,
+)
 from autorubric.criteria.base import BaseCriterion, Shown
 from autorubric.criteria.declaration import object_schema
 from autorubric.criteria.ratings import NumericalRatingCriterion
@@ -88,8 +95,8 @@ class CritiqueSheet(BaseCriterion):
         return tuple(part.name or "" for part in self.parts)
 
     @cached_property
-    def _known_names(self) -> Names:
-        return Names(self.names)
+    def _known_names(self) -> CriterionNames:
+        return CriterionNames(self.names)
 
     @cached_property
     def evaluation_schema(self) -> type[BaseModel]:

@@ -135,7 +135,7 @@ class CritiqueResponse(_SetFieldsOnly):
         notes: Parts of the critic's reply that were omitted, with the reasons. Set if there are any.
         error: The error message. Set if the request failed.
         dry_run: Whether this is the result of a dry run, for which no evaluator was called.
-        criteria: Names of the criteria to evaluate. Set in a dry run.
+        criteria: CriterionNames of the criteria to evaluate. Set in a dry run.
         prompt_size: Size of the prompt in UTF-8 bytes. Set in a dry run.
     """
 
@@ -205,7 +205,7 @@ _LONGEST_LOCATION: Final = 500
 _NOT_IN_NAMES: Final = re.compile(r"[\W_]+")
 
 
-class Names:
+class CriterionNames:
     """The names of the requested criteria, matched regardless of case, whitespace and punctuation."""
 
     def __init__(self, names: Sequence[str]) -> None:
@@ -222,7 +222,7 @@ class Names:
         return given if given in self.names else self._by_key.get(_key(given))
 
 
-def read_issues(given: Json, names: Names, notes: list[str]) -> tuple[Issue, ...]:
+def read_issues(given: Json, names: CriterionNames, notes: list[str]) -> tuple[Issue, ...]:
     """Parse the issues of a reply and return them in order."""
     if isinstance(given, Mapping):
         given = [given]
@@ -260,7 +260,7 @@ def most_severe(issues: Sequence[Issue], most: int) -> tuple[Issue, ...]:
     return tuple(issue for at, issue in enumerate(issues) if at in kept)
 
 
-def _issues(entries: Sequence[Json], names: Names, notes: list[str]) -> Iterator[Issue]:
+def _issues(entries: Sequence[Json], names: CriterionNames, notes: list[str]) -> Iterator[Issue]:
     for number, entry in enumerate(entries, 1):
         if not isinstance(entry, Mapping):
             notes.append(f"issue {number} omitted: {shortened(entry)} is not an object")
@@ -289,7 +289,7 @@ def _issues(entries: Sequence[Json], names: Names, notes: list[str]) -> Iterator
             )
 
 
-def _criterion(entry: Mapping[str, Json], names: Names) -> str | None:
+def _criterion(entry: Mapping[str, Json], names: CriterionNames) -> str | None:
     if entry.get("criterion") is None and len(names.names) == 1:
         return names.names[0]
     return names.find(entry.get("criterion"))
