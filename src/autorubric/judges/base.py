@@ -268,7 +268,7 @@ def reply_of(returned: Any) -> JudgeReply:
     return returned if isinstance(returned, JudgeReply) else JudgeReply(answer=returned)
 
 
-def failure_of(judge_id: str, error: Exception) -> JudgeError:
+def failure_of(judge_id: str, error: BaseException) -> JudgeError:
     """Convert an exception raised by a judge's code to a `JudgeError`, or for a bug a `JudgeCodeError`."""
     message = f"judge {judge_id!r} raised {type(error).__name__}: {_text_of(error)}"
     if not isinstance(error, _PROGRAMMING_ERRORS):
@@ -288,7 +288,7 @@ def _is_own(file: Path) -> bool:
     return _STANDARD not in file.parents or "site-packages" in file.parts
 
 
-def _text_of(error: Exception) -> str:
+def _text_of(error: BaseException) -> str:
     try:
         return str(error)
     except Exception:

@@ -29,11 +29,11 @@ from autorubric.judges.evaluators import Evaluator, EvaluatorLike, evaluator_of
 from autorubric.judges.model import demand_text
 from autorubric.judges.prompts import ComposedPrompt
 from autorubric.judges.questions import (
-    Asking,
-    asking_of,
+    CriticQuestion,
     case_in_panel,
     case_of,
     cases_of_batch,
+    critic_question,
     evaluation_of,
 )
 from autorubric.llm.config import LLMConfig
@@ -130,7 +130,7 @@ class Critic:
     criterion: BaseCriterion
     prompt_template: str = DEFAULT_TEMPLATE
     reference: Any = None
-    _asker: Evaluator = field(init=False, repr=False, compare=False)
+    _evaluator: Evaluator = field(init=False, repr=False, compare=False)
     _template: PromptTemplate = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -140,7 +140,7 @@ class Critic:
             )
         template = PromptTemplate.parse(self.prompt_template, _ALL_VARIABLES)
         object.__setattr__(self, "_template", template)
-        object.__setattr__(self, "_asker", evaluator_of(self.evaluator))
+        object.__setattr__(self, "_evaluator", evaluator_of(self.evaluator))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the critic as its four arguments; an unpickled critic opens its own connections."""
@@ -173,15 +173,15 @@ class Critic:
             ArgumentError: If the template has an unknown variable, a variable cannot be formatted, the
                 criterion needs a reference but none is given, or there is nothing to compare.
         """
-        asking = self._build_question(output, input, self._call(reference, context, kwargs))
-        return self._evaluation(self._asker.ask_now(asking))
+        question = self._build_question(output, input, self._call(reference, context, kwargs))
+        return self._first_evaluation(self._evaluator.ask_now(question))
 
     async def aforward(
         self, output: Any, input: Any = None, reference: Any = None, context: Any = None, **kwargs: Any
     ) -> Any:
         """Asynchronous version of `forward`; a synchronous evaluator runs in a thread."""
-        asking = self._build_question(output, input, self._call(reference, context, kwargs))
-        return self._evaluation(await self._asker.ask(asking))
+        question = self._build_question(output, input, self._call(reference, context, kwargs))
+        return self._first_evaluation(await self._evaluator.ask(question))
 
     def batch_forward(
         self,
@@ -205,8 +205,8 @@ class Critic:
             JudgeError: If the evaluator could not answer.
             ArgumentError: If the numbers of outputs and inputs differ, or for the reasons given in `forward`.
         """
-        asking = self._build_question(outputs, inputs, self._call(reference, context, kwargs, batch=True))
-        return self._evaluations(self._asker.ask_now(asking))
+        question = self._build_question(outputs, inputs, self._call(reference, context, kwargs, batch=True))
+        return self._evaluations(self._evaluator.ask_now(question))
 
     async def batch_aforward(
         self,
@@ -217,8 +217,8 @@ class Critic:
         **kwargs: Any,
     ) -> Any:
         """Asynchronous version of `batch_forward`."""
-        asking = self._build_question(outputs, inputs, self._call(reference, context, kwargs, batch=True))
-        return self._evaluations(await self._asker.ask(asking))
+        question = self._build_question(outputs, inputs, self._call(reference, context, kwargs, batch=True))
+        return self._evaluations(await self._evaluator.ask(question))
 
     @property
     def judge_id(self) -> str:
@@ -228,12 +228,12 @@ class Critic:
         criterion has no name. Adding a critic to a panel does not change the ids of other judges.
         """
         name = self.criterion.name
-        return self._asker.name if name is None else f"{self._asker.name}/{name}"
+        return self._evaluator.name if name is None else f"{self._evaluator.name}/{name}"
 
     def describe(self) -> dict[str, Json]:
         """Return everything that affects the votes: evaluator, criterion, template and reference."""
         own = {"critic": self.criterion.asked(), "prompt_template": self.prompt_template}
-        return {**self._asker.describe(), **own, "reference": text_of(self.reference)}
+        return {**self._evaluator.describe(), **own, "reference": text_of(self.reference)}
 
     async def ask(self, request: JudgeRequest) -> JudgeReply:
         """Return the critic's vote on its own criterion, or a reply with `asked=False` for other criteria.
@@ -247,14 +247,14 @@ class Critic:
         """
         if not self._is_asked_for(request.criterion):
             return JudgeReply(answer=None, asked=False)
-        if self._asker.reads_prompt:
+        if self._evaluator.reads_prompt:
             demand_text(self.judge_id, request)
         try:
-            asking = self._asking_in_panel(request)
+            question = self._panel_question(request)
         except ArgumentError as error:
             raise JudgeError(f"judge {self.judge_id!r}: {error}") from error
         try:
-            return (await self._asker.ask(asking))[0]
+            return (await self._evaluator.ask(question))[0]
         except (JudgeError, BudgetError):
             raise
         # Evaluators may be user code, so any exception counts as a failure of this judge.
@@ -264,7 +264,7 @@ class Critic:
     @property
     def models(self) -> tuple[LLMConfig, ...]:
         """The models that the evaluator calls; empty if it calls none."""
-        return self._asker.models
+        return self._evaluator.models
 
     def prompt_for(self, requests: Sequence[JudgeRequest]) -> ComposedPrompt | None:
         """Return the prompt for a panel's request, or None if no model is called for its criterion.
@@ -274,12 +274,12 @@ class Critic:
         """
         if not self.models or not self._is_asked_for(requests[0].criterion):
             return None
-        return self._asker.prompt_for(self._asking_in_panel(requests[0]))
+        return self._evaluator.prompt_for(self._panel_question(requests[0]))
 
-    def _asking_in_panel(self, request: JudgeRequest) -> Asking:
+    def _panel_question(self, request: JudgeRequest) -> CriticQuestion:
         reference = self.reference if request.reference_submission is None else request.reference_submission
         call = EvaluatorCall(reference=reference, context=request.guidelines, request=request)
-        return asking_of(self.criterion, self._template, [case_in_panel(request)], call)
+        return critic_question(self.criterion, self._template, [case_in_panel(request)], call)
 
     def takes_reference_for(self, criterion: BaseCriterion) -> bool:
         """Return whether the criterion is the critic's own and needs the reference in the panel's request."""
@@ -307,7 +307,7 @@ class Critic:
         except ArgumentError as error:
             raise ArgumentError(f"judge {judge_id!r}: {error}; in a panel, every variable is text") from None
         name = self.criterion.name
-        if not self._asker.reads_prompt or "examples" in self._template.names:
+        if not self._evaluator.reads_prompt or "examples" in self._template.names:
             return
         if name in few_shot or (name is None and few_shot):
             told = "few-shot examples are not shown; add {examples} to its prompt_template"
@@ -315,7 +315,7 @@ class Critic:
 
     async def aclose(self) -> None:
         """Close the evaluator's connections; the next call reopens them."""
-        await self._asker.aclose()
+        await self._evaluator.aclose()
 
     async def __aenter__(self) -> Self:
         """Return the critic."""
@@ -372,14 +372,14 @@ class Critic:
         compared = self.reference if is_blank(reference) else reference
         return EvaluatorCall(reference=compared, context=context, further=further, batch=batch)
 
-    def _build_question(self, output: Any, given: Any, call: EvaluatorCall) -> Asking:
+    def _build_question(self, output: Any, given: Any, call: EvaluatorCall) -> CriticQuestion:
         if call.batch:
             cases = cases_of_batch(self.criterion, output, given)
         else:
             cases = [case_of(self.criterion, output, given)]
-        return asking_of(self.criterion, self._template, cases, call)
+        return critic_question(self.criterion, self._template, cases, call)
 
-    def _evaluation(self, replies: Sequence[JudgeReply]) -> BaseModel:
+    def _first_evaluation(self, replies: Sequence[JudgeReply]) -> BaseModel:
         return self._all_read(replies)[0]
 
     def _evaluations(self, replies: Sequence[JudgeReply]) -> BaseModel:

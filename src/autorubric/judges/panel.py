@@ -21,7 +21,7 @@ from autorubric.judges.base import (
     ModelAsker,
     PanelJudge,
 )
-from autorubric.judges.function import FunctionJudge, JudgeFunction
+from autorubric.judges.function import FunctionJudge, JudgeFunction, callable_name
 from autorubric.judges.lexical import LexicalJudge
 from autorubric.judges.recorded import RecordedJudge
 from autorubric.judges.supervised import SupervisedJudge
@@ -148,8 +148,7 @@ def _make_member(given: JudgeLike, prompts: tuple[str | None, str | None]) -> Pa
     elif isinstance(who, Judge) and not isinstance(who, type):
         judge, config = who, _config_of(who)
     elif callable(who) and not isinstance(who, type):
-        name = spec.judge_id or (who.__name__ if hasattr(who, "__name__") else type(who).__name__)
-        judge = FunctionJudge(function=who, judge_id=name)
+        judge = FunctionJudge(function=who, judge_id=spec.judge_id or callable_name(who))
     else:
         raise ArgumentError(
             f"{who!r} is not a judge; pass a model name, an LLMConfig, a JudgeSpec, an object with judge_id "

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
-from autorubric.apps.strategy.calls import Hint, current_ledger
+from autorubric.apps.strategy.evaluations import Hint, current_trace
 from autorubric.apps.strategy.sampling import (
     Extract,
     SampledCriteria,
@@ -316,14 +316,14 @@ class RubricThreshold:
             candidate: A string, `{"thinking": …, "output": …}`, or other data, which is converted to JSON.
             context: The question that the candidate answers, as a string or other data.
         """
-        ledger = current_ledger()
-        place = ledger.reserve()
-        rounds = range(1, ledger.fresh + 1) if ledger.fresh else range(1)
+        trace = current_trace()
+        place = trace.reserve()
+        rounds = range(1, trace.fresh + 1) if trace.fresh else range(1)
         gradings = (self._grade(candidate, context, one) for one in rounds)
         # All gradings finish before an error is raised, so that none is left running.
         graded = await asyncio.gather(*gradings, return_exceptions=True)
         evaluation = RubricEvaluation(reports=tuple(map(_report, graded)), min_score=self.min_score)
-        ledger.enter(place, evaluation)
+        trace.enter(place, evaluation)
         return evaluation
 
     async def _grade(self, candidate: Any, context: Any, fresh: int) -> EnsembleEvaluationReport:

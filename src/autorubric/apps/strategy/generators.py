@@ -7,8 +7,11 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, Self, TypeAlias
 
-from autorubric.apps.strategy.calls import CallResult, Hint, called, is_yielding, name_of, takes_both
+from autorubric.apps.strategy.evaluations import Hint
+from autorubric.apps.strategy.steps import UserFunction, is_generator_function, takes_both, user_function
 from autorubric.errors import ArgumentError, ReplyError, TokenUsage
+from autorubric.judges.answering import ModelSource, Question
+from autorubric.judges.function import callable_name
 from autorubric.llm.client import LLMClient
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.transport import Message
@@ -30,9 +33,9 @@ class Attempt(int):
 
     def __new__(cls, number: int, *, iteration: int, position: int, hints: tuple[Hint, ...] = ()) -> Self:
         """Create the attempt with this number."""
-        made = super().__new__(cls, number)
-        made.iteration, made.position, made.hints = iteration, position, hints
-        return made
+        attempt = super().__new__(cls, number)
+        attempt.iteration, attempt.position, attempt.hints = iteration, position, hints
+        return attempt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,11 +115,11 @@ class _Raised:
         self.error = error
 
 
-class Given:
+class IteratorGenerator:
     """A generator that takes the candidates of all rounds from a caller's stream and does not close it."""
 
-    def __init__(self, stream: Stream, name: str) -> None:
-        self._streamed = Streamed(stream, name)
+    def __init__(self, stream: Stream) -> None:
+        self._streamed = Streamed(stream, callable_name(stream))
 
     async def generate(self, prompt: Any, attempt: Attempt) -> Generated:
         """Return the stream's candidate with the number of the attempt."""
@@ -126,7 +129,7 @@ class Given:
         """Do nothing; the caller owns the stream and must close it."""
 
 
-class Yielding:
+class RoundGenerator:
     """A generator that calls a generator function once per round and takes the candidates that it yields.
 
     Args:
@@ -134,10 +137,10 @@ class Yielding:
             the first attempt of the round.
     """
 
-    def __init__(self, function: Callable[..., Any], name: str) -> None:
+    def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
         self._both = takes_both(function, "generate", ("prompt", "attempt"))
-        self._rounds = _Rounds(name)
+        self._rounds = _Rounds(callable_name(function))
 
     async def generate(self, prompt: Any, attempt: Attempt) -> Generated:
         """Return the candidate at the attempt's position in its round."""
@@ -150,14 +153,14 @@ class Yielding:
         await self._rounds.aclose()
 
 
-class Returning:
+class FunctionGenerator:
     """A generator that calls a function for each candidate.
 
     The function may also return a generator of the round's candidates, which is only known from its return
     value. The first generator returned in a round is then used, and the others are closed unstarted.
     """
 
-    def __init__(self, function: CallResult) -> None:
+    def __init__(self, function: UserFunction) -> None:
         self._function = function
         self._rounds = _Rounds(function.name)
 
@@ -237,15 +240,15 @@ def generator_of(given: GeneratorLike, prompt: Any) -> Generator:
     if isinstance(given, str | LLMConfig | LLMClient) and not isinstance(prompt, str):
         raise ArgumentError(f"prompt must be a string if generate is a model; got {shortened(prompt)}")
     if isinstance(given, str | LLMConfig):
-        return _ModelGenerator(client=LLMClient(given), own=True)
+        return _ModelGenerator(source=ModelSource(LLMClient(given)), own=True)
     if isinstance(given, LLMClient):
-        return _ModelGenerator(client=given, own=False)
+        return _ModelGenerator(source=ModelSource(given), own=False)
     if callable(given):
-        if is_yielding(given):
-            return Yielding(given, name_of(given))
-        return Returning(called(given, "generate", ("prompt", "attempt")))
+        if is_generator_function(given):
+            return RoundGenerator(given)
+        return FunctionGenerator(user_function(given, "generate", ("prompt", "attempt")))
     if is_stream(given):
-        return Given(given, name_of(given))
+        return IteratorGenerator(given)
     raise ArgumentError(
         "generate must be a model name, LLM(name), a function of (prompt) or (prompt, attempt), or a "
         f"generator object that yields candidates; got {shortened(given)}"
@@ -256,21 +259,23 @@ def generator_of(given: GeneratorLike, prompt: Any) -> Generator:
 class _ModelGenerator:
     """A model as a generator; each attempt has its own sample index and is cached separately."""
 
-    client: LLMClient
-    own: bool
+    source: ModelSource
+    own: bool  # whether the client is closed with the generator
 
     async def generate(self, prompt: Any, attempt: Attempt) -> Generated:
-        messages = [Message(role="user", content=prompt)]
-        exchange = await self.client.ask_text(messages, read=_text, sample=int(attempt))
-        if exchange.answer is None:
+        message = Message(role="user", content=prompt)
+        question = Question(prompt_of=lambda _: message, read=_text, sample=int(attempt))
+        answer, exchange, _ = await self.source.ask(question)
+        assert exchange is not None
+        if answer is None:
             refused = ReplyError(f"{exchange.model} refused: {exchange.refusal}")
             refused.usage, refused.cost = exchange.usage, exchange.cost
             raise refused
-        return Generated(content=exchange.answer, usage=exchange.usage, spent=exchange.cost)
+        return Generated(content=answer, usage=exchange.usage, spent=exchange.cost)
 
     async def aclose(self) -> None:
         if self.own:
-            await self.client.aclose()
+            await self.source.aclose()
 
 
 def _text(reply: str) -> str:

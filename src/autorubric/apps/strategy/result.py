@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel
 
-from autorubric.apps.strategy.calls import Evaluation, Hint
+from autorubric.apps.strategy.evaluations import Evaluation, Hint
 from autorubric.errors import TokenUsage
 from autorubric.llm.budget import Spending, SpendingLimitName
 from autorubric.support.objects import Json

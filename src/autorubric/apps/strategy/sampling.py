@@ -13,7 +13,7 @@ from functools import lru_cache
 from types import TracebackType
 from typing import Any, ClassVar, Final, Generic, Literal, NamedTuple, Self, TypeAlias, TypeVar
 
-from autorubric.apps.strategy.calls import Hint, current_ledger
+from autorubric.apps.strategy.evaluations import Hint, current_trace
 from autorubric.criteria.base import BaseCriterion, Shown
 from autorubric.criteria.ratings import NumericalRatingCriterion, PassFailCriterion
 from autorubric.criteria.values import Answer, Submission
@@ -272,10 +272,10 @@ class SampledCriteria(ABC, Generic[T]):
 
     async def evaluate(self, candidate: Any, context: Any = None) -> SampledEvaluation[T]:
         """Sample the judge on a candidate and return the full evaluation."""
-        ledger = current_ledger()
-        place = ledger.reserve()
-        evaluation = self._decide(await self._votes(candidate, context, fresh=ledger.fresh))
-        ledger.enter(place, evaluation)
+        trace = current_trace()
+        place = trace.reserve()
+        evaluation = self._decide(await self._votes(candidate, context, fresh=trace.fresh))
+        trace.enter(place, evaluation)
         return evaluation
 
     evaluate_sync = sync_method(evaluate)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any, TypeVar, get_args
 
-from autorubric.apps.strategy.calls import Hint, HintStyle, with_hints
+from autorubric.apps.strategy.evaluations import Hint, HintStyle, with_hints
 from autorubric.apps.strategy.generators import Attempt, Generator, GeneratorLike, generator_of
 from autorubric.apps.strategy.result import Reevaluation, StageError, StrategyCandidate, StrategyResult
 from autorubric.apps.strategy.sampling import check_count

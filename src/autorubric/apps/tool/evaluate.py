@@ -18,10 +18,9 @@ from autorubric.apps.tool.providers import (
     Provider,
     Providers,
     ProviderTable,
-    in_turn,
-    is_cancelled,
+    await_provider,
+    in_daemon_thread,
     provider_table,
-    stoppable,
     unavailable,
 )
 from autorubric.apps.tool.request import CritiqueRequest, RequestLike, read_request
@@ -34,7 +33,7 @@ from autorubric.judges.critic_prompt import Prompt
 from autorubric.judges.function import FunctionJudge
 from autorubric.llm.retry import listen_to_retries
 from autorubric.scoring.reports import CriterionReport, EnsembleEvaluationReport
-from autorubric.support.concurrency import sync_twin
+from autorubric.support.concurrency import is_cancelled, sync_twin
 from autorubric.support.objects import Json
 
 Progress: TypeAlias = Callable[[int, int, str], Awaitable[None] | None]
@@ -183,7 +182,7 @@ async def _answer(
         await _tell(on_progress, number, steps, f"{provider.name} evaluates")
         try:
             with listen_to_retries(partial(trace.retried.__setitem__, provider.name)):
-                found = await in_turn(
+                found = await await_provider(
                     _evaluate_with(task, provider, trace), span[1], last=number == steps - 1
                 )
         except (JudgeError, MissingDependencyError) as error:
@@ -245,7 +244,7 @@ async def _evaluate_with(task: Task, provider: Provider, trace: Trace) -> _Provi
         raise JudgeError(provider.fault)
     judge = provider.evaluator
     if isinstance(judge, FunctionJudge):
-        judge = replace(judge, function=stoppable(judge.function))
+        judge = replace(judge, function=in_daemon_thread(judge.function))
     elif not isinstance(judge, Judge) or isinstance(judge, type):
         judge = CritiqueJudge(
             judge_id=provider.name,
