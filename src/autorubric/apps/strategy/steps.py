@@ -27,7 +27,9 @@ class UserFunction:
     async def call(self, first: Any, second: Any) -> Any:
         """Return the function's result; a sync function runs in a thread and may therefore block."""
         arguments = (first, second) if self.takes_both else (first,)
-        return await call_user_code(self.function, *arguments, error_of=self._stop_error)
+        # Calling a generator function runs none of its code.
+        thread: Literal["pool"] | None = None if is_generator_function(self.function) else "pool"
+        return await call_user_code(self.function, *arguments, error_of=self._stop_error, thread=thread)
 
     def _stop_error(self, error: BaseException) -> AutorubricError:
         return AutorubricError(f"{self.name} raised StopIteration: {error}")
@@ -35,10 +37,9 @@ class UserFunction:
 
 def user_function(function: Callable[..., Any], role: str, arguments: tuple[str, str]) -> UserFunction:
     """Return a function with its signature; `arguments` are the names of the two arguments."""
-    name = callable_name(function)
-    if is_generator_function(function):
-        raise ArgumentError(f"{role} must return a single value; {name} is a generator function")
-    return UserFunction(function=function, name=name, takes_both=takes_both(function, role, arguments))
+    return UserFunction(
+        function=function, name=callable_name(function), takes_both=_takes_both(function, role, arguments)
+    )
 
 
 def is_generator_function(value: Any) -> bool:
@@ -48,7 +49,7 @@ def is_generator_function(value: Any) -> bool:
     return any(inspect.isgeneratorfunction(one) or inspect.isasyncgenfunction(one) for one in functions)
 
 
-def takes_both(function: Callable[..., Any], role: str, arguments: tuple[str, str]) -> bool:
+def _takes_both(function: Callable[..., Any], role: str, arguments: tuple[str, str]) -> bool:
     """Return whether a function also takes the second argument."""
     try:
         parameters = list(inspect.signature(function).parameters.values())
@@ -162,6 +163,9 @@ def _function(given: Any, role: Role) -> UserFunction:
         method = getattr(given, _METHODS[role], None)
         if callable(method):
             return UserFunction(function=method, name=callable_name(given), takes_both=True)
+        if is_generator_function(given):
+            name = callable_name(given)
+            raise ArgumentError(f"{role} must return a single value; {name} is a generator function")
         if callable(given):
             return user_function(given, role, ("candidate", "context"))
     wanted = "QualitativeCriteria" if role == "verify" else "QuantitativeCriteria"
