@@ -89,7 +89,7 @@ class QualitativeCriteria(SampledCriteria[bool]):
         return gate(self.expression)
 
     def _decide(self, votes: tuple[JudgeVote, ...]) -> SampledEvaluation[bool]:
-        samples = tuple(_reason_of(vote) for vote in votes)
+        samples = tuple(_has_passed(vote) for vote in votes)
         valid = [one for one in samples if one is not None]
         enough = self._enough(len(valid), len(votes))
         # If the number of fresh votes differs from num_samples, the same proportion must pass.
@@ -174,7 +174,7 @@ class QuantitativeCriteria(SampledCriteria[float]):
         return float(vote.answer) if self.min <= vote.answer <= self.max else None
 
 
-def _reason_of(vote: JudgeVote) -> bool | None:
+def _has_passed(vote: JudgeVote) -> bool | None:
     return vote.answer if vote.status == "answered" and isinstance(vote.answer, bool) else None
 
 
@@ -254,8 +254,7 @@ class RubricEvaluation:
         if self.value is not False:
             return ()
         whole = Hint(candidate=candidate, criterion="rubric", score=self.score, min_score=self.min_score)
-        lost = [one for one in self.reports[0].report if _lost(one)]
-        return (whole, *(_hint(one, candidate, reasons) for one in lost))
+        return (whole, *(_hint(one, candidate, reasons) for one in self.reports[0].report if _is_lost(one)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,7 +321,11 @@ class RubricThreshold:
         gradings = (self._grade(candidate, context, one) for one in rounds)
         # All gradings finish before an error is raised, so that none is left running.
         graded = await asyncio.gather(*gradings, return_exceptions=True)
-        evaluation = RubricEvaluation(reports=tuple(map(_report, graded)), min_score=self.min_score)
+        for one in graded:
+            if isinstance(one, BaseException):
+                raise one
+        reports = tuple(one for one in graded if isinstance(one, EnsembleEvaluationReport))
+        evaluation = RubricEvaluation(reports=reports, min_score=self.min_score)
         trace.enter(place, evaluation)
         return evaluation
 
@@ -340,13 +343,7 @@ class RubricThreshold:
         return evaluation.score
 
 
-def _report(graded: EnsembleEvaluationReport | BaseException) -> EnsembleEvaluationReport:
-    if isinstance(graded, BaseException):
-        raise graded
-    return graded
-
-
-def _lost(report: EnsembleCriterionReport) -> bool:
+def _is_lost(report: EnsembleCriterionReport) -> bool:
     value = report.score_value
     if value is None or report.decision.assumed:
         return False
@@ -355,13 +352,11 @@ def _lost(report: EnsembleCriterionReport) -> bool:
 
 def _hint(report: EnsembleCriterionReport, candidate: int, reasons: bool) -> Hint:
     best = 1.0 if report.criterion.weight >= 0 else 0.0
-    written: Sequence[str] = [
-        vote.reason for vote in report.votes if vote.status == "answered" and vote.reason
-    ]
+    answered = [vote for vote in report.votes if vote.status == "answered"]
     return Hint(
         candidate=candidate,
         criterion=report.name,
-        passed=sum(1 for vote in report.votes if vote.status == "answered" and vote.value == best),
+        passed=sum(vote.value == best for vote in answered),
         samples=len(report.votes),
-        reasons=tuple(written) if reasons else (),
+        reasons=tuple(vote.reason for vote in answered if vote.reason) if reasons else (),
     )
