@@ -34,13 +34,9 @@ EvaluatorLike: TypeAlias = Any
 
 
 class Evaluator(Protocol):
-    """The interface of evaluators: one parsed reply per output, in order; the first one has the usage.
+    """The interface of evaluators: one parsed reply per output, in order; the first one has the usage."""
 
-    Attributes:
-        reads_prompt: Whether the evaluator uses the critic's prompt; otherwise it builds its own.
-    """
-
-    reads_prompt: ClassVar[bool]
+    reads_prompt: ClassVar[bool]  # whether the evaluator uses the critic's prompt, or builds its own
 
     @property
     def name(self) -> str: ...
@@ -60,11 +56,7 @@ class Evaluator(Protocol):
 
 
 def evaluator_of(value: EvaluatorLike) -> Evaluator:
-    """Return the evaluator for a caller's argument.
-
-    Raises:
-        ArgumentError: If the argument is not an evaluator.
-    """
+    """Return the evaluator for a caller's argument."""
     if is_judge(value):
         return _JudgeEvaluator(value)
     source = source_of(value)

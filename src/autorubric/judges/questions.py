@@ -81,11 +81,7 @@ def _read_batch(cases: Sequence[Case], payload: Json) -> tuple[Answer, ...]:
 
 
 def evaluation_of(criterion: BaseCriterion, answer: Answer) -> BaseModel:
-    """Return an answer as an evaluation, an instance of the criterion's schema.
-
-    Raises:
-        ReplyError: If the evaluator abstained, which the schema cannot express, or the fields are invalid.
-    """
+    """Return an answer as an instance of the criterion's schema, which cannot express an abstention."""
     fields = answer.evaluation
     if fields is None:
         if answer.code is None:
@@ -114,14 +110,10 @@ def _from_code(criterion: BaseCriterion, answer: Answer) -> Mapping[str, Json]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CriticQuestion(Question[tuple[Answer, ...]]):
-    """One question to an evaluator, which has one submission, and one answer, per output.
-
-    Attributes:
-        requests: The same question as one `JudgeRequest` per output, for judges.
-    """
+    """One question to an evaluator, which has one submission, and one answer, per output."""
 
     schema: ReplySchema
-    requests: tuple[JudgeRequest, ...]
+    requests: tuple[JudgeRequest, ...]  # the same question as one request per output, for judges
 
     @property
     def composed(self) -> ComposedPrompt:
@@ -132,12 +124,7 @@ class CriticQuestion(Question[tuple[Answer, ...]]):
 def critic_question(
     criterion: BaseCriterion, template: PromptTemplate, cases: Sequence[Case], call: EvaluatorCall
 ) -> CriticQuestion:
-    """Return the question for one call of a critic.
-
-    Raises:
-        ArgumentError: If the template has an unknown variable, a variable cannot be formatted, or the
-            criterion needs a reference and there is none.
-    """
+    """Return the question for one call of a critic."""
     if is_blank(call.reference):
         call = replace(call, reference=None)
         if criterion.needs_reference:
@@ -175,11 +162,7 @@ def critic_question(
 
 
 def case_of(criterion: BaseCriterion, output: Any, given: Any) -> Case:
-    """Return the case for a caller's output.
-
-    Raises:
-        ArgumentError: If the output is not a submission for this criterion.
-    """
+    """Return the case for a caller's output."""
     compares = criterion.level == "ranking"
     if compares or _is_submission(output):
         submission = _parse_submission("" if output is None else output)
@@ -209,12 +192,7 @@ def case_in_panel(request: JudgeRequest) -> Case:
 
 
 def cases_of_batch(criterion: BaseCriterion, outputs: Sequence[Any], inputs: Any) -> list[Case]:
-    """Return the cases for a batch of outputs.
-
-    Raises:
-        ArgumentError: If outputs or inputs are not lists or differ in length, or an output is not a
-            submission for this criterion.
-    """
+    """Return the cases for a batch of outputs."""
     if not _is_list(outputs) or not outputs:
         raise ArgumentError(f"outputs must be a non-empty list; got {shortened(outputs)}")
     if inputs is None:
