@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import math
 import random
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, TypeVar
 
-from autorubric.criteria.base import Shown
+from autorubric.criteria.base import BaseCriterion, Shown
+from autorubric.criteria.fields import TextField
 from autorubric.criteria.values import Answer, Submission
-from autorubric.errors import BudgetError, JudgeError, ProviderError, ReplyError, TokenUsage
+from autorubric.errors import BudgetError, JudgeError, ProviderError, ReplyError
 from autorubric.judges.answering import Reply, Submissions, answer_settings, ask_model
-from autorubric.judges.base import JudgeReply, JudgeRequest, probability_of, shared_error
+from autorubric.judges.base import JudgeReply, JudgeRequest, shared_error
 from autorubric.judges.prompts import (
     ComposedPrompt,
     Material,
@@ -101,7 +105,7 @@ class ModelJudge:
         """
         keyed = _key_requests(requests)
         if not keyed:
-            return await self._answer_each(requests, {}, _Spent())
+            return await self._answer_each(requests, {})
         ordered = _shuffle(keyed, requests[0].seed)
         _, shown_first = ordered[0][1]
 
@@ -114,11 +118,11 @@ class ModelJudge:
         try:
             reply = await self._ask_model(requests[0], shown_first, prompt_for, read)
         except ReplyError as error:
-            lost = _Spent(usage=error.usage, cost=error.cost)
-            return await self._answer_each(requests, {}, lost)
+            replies = await self._answer_each(requests, {})
+            return [_add_spending(replies[0], error), *replies[1:]]
         except ProviderError as error:
             return shared_error(error, len(requests))
-        return await self._answer_each(requests, _batch_replies(reply, keyed), _Spent())
+        return await self._answer_each(requests, _batch_replies(reply, keyed))
 
     @property
     def models(self) -> tuple[LLMConfig, ...]:
@@ -153,20 +157,14 @@ class ModelJudge:
         await self.client.aclose()
 
     async def _answer_each(
-        self, requests: Sequence[JudgeRequest], found: Mapping[str, JudgeReply], lost: _Spent
+        self, requests: Sequence[JudgeRequest], found: Mapping[str, JudgeReply]
     ) -> Sequence[JudgeReply | JudgeError | BudgetError]:
         """Return the replies found, and the replies to separate requests about the other criteria."""
         missing = [request for request in requests if (request.criterion.name or "") not in found]
-        alone = dict(
-            zip(
-                [request.criterion.name or "" for request in missing],
-                await asyncio.gather(*(self._ask_alone(request) for request in missing)),
-                strict=True,
-            )
-        )
-        replies = [{**found, **alone}[request.criterion.name or ""] for request in requests]
-        replies[0] = lost.added_to(replies[0])
-        return replies
+        names = [request.criterion.name or "" for request in missing]
+        alone = await asyncio.gather(*(self._ask_alone(request) for request in missing))
+        replies = {**found, **dict(zip(names, alone, strict=True))}
+        return [replies[request.criterion.name or ""] for request in requests]
 
     async def _ask_alone(self, request: JudgeRequest) -> JudgeReply | JudgeError | BudgetError:
         try:
@@ -200,22 +198,18 @@ class ModelJudge:
         return self.multi_choice_system_prompt if choices else self.system_prompt
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Spent:
-    """Tokens and cost of a request without a usable reply."""
-
-    usage: TokenUsage | None = None
-    cost: float | None = None
-
-    def added_to(self, reply: JudgeReply | JudgeError | BudgetError) -> JudgeReply | JudgeError | BudgetError:
-        if isinstance(reply, BudgetError) or (self.usage is None and self.cost is None):
-            return reply
-        usage = self.usage + reply.usage if self.usage and reply.usage else self.usage or reply.usage
-        cost = None if self.cost is None and reply.cost is None else (self.cost or 0.0) + (reply.cost or 0.0)
-        if isinstance(reply, JudgeReply):
-            return replace(reply, usage=usage, cost=cost)
-        reply.usage, reply.cost = usage, cost
+def _add_spending(
+    reply: JudgeReply | JudgeError | BudgetError, lost: JudgeError
+) -> JudgeReply | JudgeError | BudgetError:
+    """Add the tokens and cost of a request without a usable reply to a reply."""
+    if isinstance(reply, BudgetError) or (lost.usage is None and lost.cost is None):
         return reply
+    usage = lost.usage + reply.usage if lost.usage and reply.usage else lost.usage or reply.usage
+    cost = None if lost.cost is None and reply.cost is None else (lost.cost or 0.0) + (reply.cost or 0.0)
+    if isinstance(reply, JudgeReply):
+        return replace(reply, usage=usage, cost=cost)
+    reply.usage, reply.cost = usage, cost
+    return reply
 
 
 def _shuffle(keyed: Mapping[str, tuple[JudgeRequest, Shown]], seed: int) -> list[_Keyed]:
@@ -318,4 +312,36 @@ def model_reply(
             cached=exchange.cached,
         ),
         truncated=truncated,
+    )
+
+
+def probability_of(criterion: BaseCriterion, tokens: Sequence[tuple[str, float]]) -> float | None:
+    """Return the probability, in [0, 1], of a reply's answer tokens; None if unknown.
+
+    It is the product of the probabilities of the tokens that overlap the JSON value of the deciding field,
+    conditional on the preceding reasoning. If a reply contains several such values, the last one counts, as
+    for the answer itself, because models draft before they answer.
+    """
+    deciding = [name for name in criterion.wire_schema["properties"] if _decides(criterion, name)]
+    if len(deciding) != 1 or not tokens:
+        return None
+    text = "".join(token for token, _ in tokens)
+    starts = [found.end() for found in re.finditer(rf'(?<!\\)"{re.escape(deciding[0])}"\s*:\s*', text)]
+    if not starts:
+        return None
+    try:
+        _, end = json.JSONDecoder().raw_decode(text, starts[-1])
+    except ValueError:
+        return None
+    total, at = 0.0, 0
+    for token, logprob in tokens:
+        if at < end and at + len(token) > starts[-1]:
+            total += logprob
+        at += len(token)
+    return None if math.isnan(total) else min(1.0, math.exp(total))
+
+
+def _decides(criterion: BaseCriterion, name: str) -> bool:
+    return name not in ("reason", "cannot_assess") and not isinstance(
+        criterion.eval_fields.get(name), TextField
     )
