@@ -26,7 +26,7 @@ from autorubric.apps.tool.providers import (
     Provider,
     Providers,
     ProviderTable,
-    await_provider,
+    in_turn,
     provider_table,
     unavailable,
 )
@@ -268,7 +268,7 @@ async def _grade(
         for provider in providers:
             try:
                 grading = _grade_text(asked, rubric, provider)
-                report = await await_provider(grading, call.ends, last=provider is providers[-1])
+                report = await in_turn(grading, call.ends, last=provider is providers[-1])
             except (JudgeError, MissingDependencyError) as error:
                 call.failed[provider.name] = error
             else:

@@ -18,8 +18,8 @@ from autorubric.apps.tool.providers import (
     Provider,
     Providers,
     ProviderTable,
-    await_provider,
     in_daemon_thread,
+    in_turn,
     provider_table,
     unavailable,
 )
@@ -182,7 +182,7 @@ async def _answer(
         await _tell(on_progress, number, steps, f"{provider.name} evaluates")
         try:
             with listen_to_retries(partial(trace.retried.__setitem__, provider.name)):
-                found = await await_provider(
+                found = await in_turn(
                     _evaluate_with(task, provider, trace), span[1], last=number == steps - 1
                 )
         except (JudgeError, MissingDependencyError) as error:

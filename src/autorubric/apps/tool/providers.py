@@ -36,7 +36,7 @@ from autorubric.support.reading_errors import Faults, nearest_key, shortened
 T = TypeVar("T")
 
 
-async def await_provider(work: Awaitable[T], ends: float, *, last: bool) -> T:
+async def in_turn(work: Awaitable[T], ends: float, *, last: bool) -> T:
     """Return a provider's result if it arrives within the provider's share of the available time."""
     share = None if last else (ends - time.perf_counter()) / 2
     try:
