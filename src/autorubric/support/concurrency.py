@@ -172,6 +172,10 @@ async def call_user_code(
     thread: None to call a function that is not a coroutine function in the event loop.
     """
 
+    if thread is None or inspect.iscoroutinefunction(function):
+        result = function(*arguments)
+        return await result if inspect.isawaitable(result) else result
+
     def call_in_thread() -> Any:
         try:
             return function(*arguments)
@@ -181,9 +185,7 @@ async def call_user_code(
                 raise error_of(error) from error
             raise
 
-    if thread is None or inspect.iscoroutinefunction(function):
-        result = function(*arguments)
-    elif thread == "pool":
+    if thread == "pool":
         result = await asyncio.to_thread(call_in_thread)
     else:
         result = await _in_daemon_thread(call_in_thread)
