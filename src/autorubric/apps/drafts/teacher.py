@@ -46,21 +46,13 @@ Clock = Callable[[], float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TeacherQuestion(Generic[T]):
-    """A question to a teacher.
+    """A question to a teacher."""
 
-    Attributes:
-        prompt_of: A function that builds the prompt for the output, or for the truncated output.
-        output: The output of the draft.
-        read: A function that parses a reply to the answer and raises `ReplyError` if it cannot.
-        schema: JSON schema of the reply; None for text.
-        may_cut: Whether the output may be truncated to fit the model's context, if its config allows this.
-    """
-
-    prompt_of: Callable[[str], TeacherPrompt]
-    output: str
-    read: Callable[[str], T]
-    schema: ReplySchema | None = None
-    may_cut: bool = True
+    prompt_of: Callable[[str], TeacherPrompt]  # builds the prompt for the output, or the truncated output
+    output: str  # the output of the draft
+    read: Callable[[str], T]  # converts a reply to the answer; raises `ReplyError` if it cannot
+    schema: ReplySchema | None = None  # JSON schema of the reply; None for text
+    may_cut: bool = True  # whether the output may be truncated to fit a model, if its config allows this
 
 
 class Teacher(Protocol):
@@ -87,11 +79,7 @@ class Teacher(Protocol):
 def teacher_of(
     teacher: Any, config: Mapping[str, Json] | None = None, *, clock: Clock = time.perf_counter
 ) -> Teacher:
-    """Return the teacher for a caller's argument.
-
-    Args:
-        clock: A function that returns the time in seconds.
-    """
+    """Return the teacher for a caller's argument; `clock` returns the time in seconds."""
     if is_judge(teacher):
         raise ArgumentError(
             f"teacher {teacher.judge_id!r} is a judge, which votes on criteria and does not write critiques; "

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
-from autorubric.apps.strategy.evaluations import Hint, current_trace
+from autorubric.apps.strategy.evaluations import Hint, current_trace, total_cost, total_usage
 from autorubric.apps.strategy.sampling import (
     Extract,
     SampledCriteria,
@@ -230,14 +230,12 @@ class RubricEvaluation:
     @property
     def usage(self) -> TokenUsage | None:
         """Return the total token usage of all votes, or None if no usage was reported."""
-        counted = [report.token_usage for report in self.reports if report.token_usage is not None]
-        return sum(counted, TokenUsage()) if counted else None
+        return total_usage(report.token_usage for report in self.reports)
 
     @property
     def cost(self) -> float | None:
         """Return the total known cost of the votes in US dollars, or None if no cost is known."""
-        known = [report.completion_cost for report in self.reports if report.completion_cost is not None]
-        return sum(known) if known else None
+        return total_cost(report.completion_cost for report in self.reports)
 
     def to_dict(self) -> dict[str, Json]:
         """Return the evaluation as JSON-compatible data."""
@@ -286,7 +284,7 @@ class RubricThreshold:
         if isinstance(self.grader, Grader):
             self.grader.check_rubrics([self.rubric])
         score = self.min_score
-        if isinstance(score, bool) or not isinstance(score, int | float) or not math.isfinite(score):
+        if not _is_number(score):
             raise ArgumentError(f"min_score must be a finite number; got {score!r}")
         normalised = isinstance(self.grader, CriterionGrader) and self.grader.policy.normalize
         if normalised and not 0 <= score <= 1:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -80,22 +80,28 @@ class Evaluation(Protocol):
         ...
 
     @property
-    def usage(self) -> TokenUsage | None:
-        """Return the token usage of the evaluation; None if no usage was reported."""
-        ...
+    def usage(self) -> TokenUsage | None: ...
 
     @property
-    def cost(self) -> float | None:
-        """Return the cost of the evaluation in US dollars; None if unknown."""
-        ...
+    def cost(self) -> float | None: ...
 
     def hints(self, candidate: int, *, reasons: bool) -> tuple[Hint, ...]:
         """Return the candidate's failures, with the judges' reasons if `reasons` is set."""
         ...
 
-    def to_dict(self) -> dict[str, Json]:
-        """Return the evaluation as JSON-compatible data."""
-        ...
+    def to_dict(self) -> dict[str, Json]: ...
+
+
+def total_usage(usages: Iterable[TokenUsage | None]) -> TokenUsage | None:
+    """Return the sum of the token counts; None if none is known."""
+    known = [usage for usage in usages if usage is not None]
+    return sum(known, TokenUsage()) if known else None
+
+
+def total_cost(costs: Iterable[float | None]) -> float | None:
+    """Return the sum of the costs in US dollars; None if none is known."""
+    known = [cost for cost in costs if cost is not None]
+    return sum(known) if known else None
 
 
 @dataclass(slots=True)
@@ -104,13 +110,10 @@ class EvaluationTrace:
 
     A strategy calls `verify(candidate, context)` and `compute(candidate, context)`, which subclasses may
     override and functions may call, and receives only a value. The trace of the call collects the underlying
-    evaluations and holds the number of fresh votes that the criteria must draw.
-
-    Attributes:
-        fresh: Number of fresh votes to draw per evaluation, with new sample indices; 0 for the regular votes.
+    evaluations.
     """
 
-    fresh: int = 0
+    fresh: int = 0  # fresh votes to draw per evaluation, with new sample indices; 0 for the regular votes
     _places: list[Evaluation | None] = field(default_factory=list)
 
     def reserve(self) -> int:

@@ -40,17 +40,11 @@ class Attempt(int):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Generated:
-    """A candidate returned by a generator.
-
-    Attributes:
-        content: The generated content.
-        usage: Tokens spent, if a model generated it.
-        spent: US dollars spent, if known.
-    """
+    """A candidate returned by a generator."""
 
     content: Any
     usage: TokenUsage | None = None
-    spent: float | None = None
+    spent: float | None = None  # US dollars
 
 
 _END: Final = object()

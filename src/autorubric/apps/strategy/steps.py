@@ -102,41 +102,25 @@ _METHODS: Final[dict[Role, str]] = {"verify": "verify", "cost": "compute"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepOutcome(Generic[T]):
-    """The result of a step for one candidate.
+    """The result of a step for one candidate."""
 
-    Attributes:
-        value: The result; None if the step raised an error.
-        evaluations: The evaluations made by the step, in the order in which they started.
-        error: The error that was raised; None if the step succeeded.
-    """
-
-    value: T | None
-    evaluations: tuple[Evaluation, ...]
+    value: T | None  # None if the step raised an error
+    evaluations: tuple[Evaluation, ...]  # in the order in which they started
     error: Exception | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step(Generic[T]):
-    """A step that verifies a candidate or computes its cost.
-
-    Attributes:
-        function: The function to call.
-        read: A function that converts the returned object to the result of the step.
-    """
+    """A step that verifies a candidate or computes its cost."""
 
     function: UserFunction
-    read: Callable[[Any], T]
-
-    @property
-    def name(self) -> str:
-        """Return the name of the function or object that the step calls."""
-        return self.function.name
+    read: Callable[[Any], T]  # converts what the function returned to the result of the step
 
     async def ask(self, candidate: Any, context: Any, *, fresh: int = 0) -> StepOutcome[T]:
         """Run the step on a candidate; an error is returned as part of the outcome."""
         trace = EvaluationTrace(fresh=fresh)
         try:
-            with record_evaluations(trace), NoStrayCancellation(self.name):
+            with record_evaluations(trace), NoStrayCancellation(self.function.name):
                 value = self.read(await self.function.call(candidate, context))
         # Steps run user code: an error raised for one candidate must not affect the others.
         except Exception as error:

@@ -239,7 +239,9 @@ class Strategy:
         found = [hint for one in outcome.evaluations for hint in one.hints(number, reasons=reasons)]
         # Missing votes do not count as a failure of the candidate.
         lacks_votes = any(one.fallback_used for one in outcome.evaluations)
-        return tuple(found) if found or lacks_votes else (Hint(candidate=number, criterion=step.name),)
+        return (
+            tuple(found) if found or lacks_votes else (Hint(candidate=number, criterion=step.function.name),)
+        )
 
     async def _reevaluate(self, best: StrategyCandidate, context: Any, votes: int) -> Reevaluation:
         if self._verify is None and self._cost is None:
