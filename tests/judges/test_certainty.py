@@ -13,7 +13,7 @@ from hypothesis import given, strategies as st
 
 from autorubric.criteria import BaseCriterion
 from autorubric.judges import ModelJudge
-from autorubric.judges.base import probability_of
+from autorubric.judges.model import probability_of
 from autorubric.llm import LLMClient, LLMConfig
 from tests.criteria.kinds import KINDS
 from tests.doubles import binary, choice, request_for

@@ -11,8 +11,9 @@ import pytest
 
 from autorubric.criteria import Answer, CriterionVerdict
 from autorubric.errors import JudgeError, ReplyError, ServerError, TokenUsage
-from autorubric.judges import Cast, JudgeReply, JudgeRequest, JudgeSpec, cast_vote, cast_votes
+from autorubric.judges import JudgeReply, JudgeRequest, JudgeSpec
 from autorubric.judges.panel import panel_members
+from autorubric.judges.vote import Cast, cast_vote, cast_votes
 from tests.criteria.kinds import Warmth
 from tests.doubles import TableJudge, binary, choice, model_judge, request_for
 

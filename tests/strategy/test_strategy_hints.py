@@ -7,7 +7,7 @@ from typing import Any
 
 from autorubric import QualitativeCriteria, Strategy
 from autorubric.apps.strategy import SampledEvaluation
-from autorubric.apps.strategy.calls import Hint, HintStyle, with_hints
+from autorubric.apps.strategy.evaluations import Hint, HintStyle, with_hints
 from autorubric.apps.strategy.generators import Attempt
 from tests.doubles import in_loop
 from tests.strategy.drafts import run

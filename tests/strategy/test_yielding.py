@@ -29,11 +29,11 @@ async def test_candidates_are_taken_in_the_order_they_are_yielded() -> None:
         finally:
             ended.append(prompt)
 
-    async def in_turn(prompt: str) -> AsyncIterator[str]:
+    async def async_drafts(prompt: str) -> AsyncIterator[str]:
         for draft in one_by_one(prompt):
             yield draft
 
-    for generate in (one_by_one, in_turn):
+    for generate in (one_by_one, async_drafts):
         result = await Strategy(verify=lambda draft: draft != "b", cost=len).run(generate, "p")
         assert [one.content for one in result.candidates] == ["aaa", "b", "xx"]
         assert (result.winner, result.cost) == ("xx", 2.0)
@@ -102,7 +102,7 @@ def one_by_one(prompt: str = "p") -> Iterator[str]:
     yield from DRAFTS
 
 
-async def in_turn(prompt: str = "p") -> AsyncIterator[str]:
+async def async_drafts(prompt: str = "p") -> AsyncIterator[str]:
     """The drafts, in the loop."""
     for draft in DRAFTS:
         yield draft
@@ -122,7 +122,7 @@ class Called:
 
     class Returning:
         def __call__(self, prompt: str) -> Any:
-            return in_turn(prompt)
+            return async_drafts(prompt)
 
 
 async def awaited(prompt: str) -> Any:
@@ -139,7 +139,7 @@ def passes_it_on(prompt: str) -> Any:
     "generate",
     [
         passes_it_on,
-        lambda prompt: in_turn(prompt),
+        lambda prompt: async_drafts(prompt),
         lambda prompt, attempt: one_by_one(prompt),
         lambda prompt: iter(DRAFTS),
         awaited,
@@ -160,7 +160,7 @@ async def test_whatever_returns_a_generator_gives_its_candidates(generate: Any) 
     assert [one.content for one in again.candidates] == ["aaa", "b", "aaa", "b"]
 
 
-@pytest.mark.parametrize("begin", [one_by_one, in_turn, lambda: iter(DRAFTS), lambda: map(str, DRAFTS)])
+@pytest.mark.parametrize("begin", [one_by_one, async_drafts, lambda: iter(DRAFTS), lambda: map(str, DRAFTS)])
 @in_loop
 async def test_a_generator_gives_the_candidates_of_all_rounds(begin: Any) -> None:
     """It cannot be begun anew, so that another round goes on where the last ended; it stays open."""

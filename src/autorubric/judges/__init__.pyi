@@ -11,12 +11,7 @@ from .base import (
     ReferenceJudge as ReferenceJudge,
 )
 from .critic import Critic as Critic
-from .critic_prompt import (
-    DEFAULT_TEMPLATE as DEFAULT_TEMPLATE,
-    Prompt as Prompt,
-    PromptTemplate as PromptTemplate,
-)
-from .evaluators import CallableEvaluator as CallableEvaluator, called_of as called_of
+from .critic_prompt import DEFAULT_TEMPLATE as DEFAULT_TEMPLATE, Prompt as Prompt
 from .function import FunctionJudge as FunctionJudge
 from .lexical import LexicalJudge as LexicalJudge
 from .model import ModelJudge as ModelJudge
@@ -24,6 +19,5 @@ from .panel import JudgeLike as JudgeLike, JudgeSpec as JudgeSpec
 from .prompts import SYSTEM_PROMPT as SYSTEM_PROMPT
 from .recorded import RecordedJudge as RecordedJudge
 from .supervised import SupervisedJudge as SupervisedJudge
-from .vote import Cast as Cast, cast_vote as cast_vote, cast_votes as cast_votes, read_answer as read_answer
 
 __all__: list[str]

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import copy
 import inspect
-import json
-import math
-import re
 import traceback
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 
 from autorubric.criteria.base import BaseCriterion
-from autorubric.criteria.fields import TextField
 from autorubric.errors import (
     ArgumentError,
     BudgetError,
@@ -268,7 +264,7 @@ def reply_of(returned: Any) -> JudgeReply:
     return returned if isinstance(returned, JudgeReply) else JudgeReply(answer=returned)
 
 
-def failure_of(judge_id: str, error: Exception) -> JudgeError:
+def failure_of(judge_id: str, error: BaseException) -> JudgeError:
     """Convert an exception raised by a judge's code to a `JudgeError`, or for a bug a `JudgeCodeError`."""
     message = f"judge {judge_id!r} raised {type(error).__name__}: {_text_of(error)}"
     if not isinstance(error, _PROGRAMMING_ERRORS):
@@ -288,7 +284,7 @@ def _is_own(file: Path) -> bool:
     return _STANDARD not in file.parents or "site-packages" in file.parts
 
 
-def _text_of(error: Exception) -> str:
+def _text_of(error: BaseException) -> str:
     try:
         return str(error)
     except Exception:
@@ -305,35 +301,3 @@ async def _call_judge(ask: Any, asked: Any, judge_id: str) -> Any:
     # A judge may be user code, and its failure on one item must not affect the others.
     except Exception as error:
         raise failure_of(judge_id, error) from error
-
-
-def probability_of(criterion: BaseCriterion, tokens: Sequence[tuple[str, float]]) -> float | None:
-    """Return the probability, in [0, 1], of a reply's answer tokens; None if unknown.
-
-    It is the product of the probabilities of the tokens that overlap the JSON value of the deciding field,
-    conditional on the preceding reasoning. If a reply contains several such values, the last one counts, as
-    for the answer itself, because models draft before they answer.
-    """
-    deciding = [name for name in criterion.wire_schema["properties"] if _decides(criterion, name)]
-    if len(deciding) != 1 or not tokens:
-        return None
-    text = "".join(token for token, _ in tokens)
-    starts = [found.end() for found in re.finditer(rf'(?<!\\)"{re.escape(deciding[0])}"\s*:\s*', text)]
-    if not starts:
-        return None
-    try:
-        _, end = json.JSONDecoder().raw_decode(text, starts[-1])
-    except ValueError:
-        return None
-    total, at = 0.0, 0
-    for token, logprob in tokens:
-        if at < end and at + len(token) > starts[-1]:
-            total += logprob
-        at += len(token)
-    return None if math.isnan(total) else min(1.0, math.exp(total))
-
-
-def _decides(criterion: BaseCriterion, name: str) -> bool:
-    return name not in ("reason", "cannot_assess") and not isinstance(
-        criterion.eval_fields.get(name), TextField
-    )

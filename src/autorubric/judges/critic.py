@@ -29,11 +29,11 @@ from autorubric.judges.evaluators import Evaluator, EvaluatorLike, evaluator_of
 from autorubric.judges.model import demand_text
 from autorubric.judges.prompts import ComposedPrompt
 from autorubric.judges.questions import (
-    Asking,
-    asking_of,
+    CriticQuestion,
     case_in_panel,
     case_of,
     cases_of_batch,
+    critic_question,
     evaluation_of,
 )
 from autorubric.llm.config import LLMConfig
@@ -43,21 +43,17 @@ from autorubric.support.reading_errors import nearest_key, shortened
 _KEYS = ("evaluator", "criterion", "prompt_template", "reference")
 
 
-def written(
+def _arguments_to_json(
     evaluator: Any, criterion: BaseCriterion, prompt_template: str, reference: Any
 ) -> dict[str, Json]:
-    """Return a critic's arguments as JSON data, without secrets or their digests.
-
-    Raises:
-        ArgumentError: If an argument cannot be converted to JSON.
-    """
+    """Return a critic's arguments as JSON data, without secrets or their digests."""
     if not isinstance(evaluator, str | LLMConfig):
         raise ArgumentError(
             f"the evaluator {shortened(evaluator)} cannot be converted to JSON; use a model name or an "
             "LLMConfig"
         )
-    told = criterion_to_dict(criterion)
-    if kind_of(told.get("type")) is not type(criterion):
+    data = criterion_to_dict(criterion)
+    if kind_of(data.get("type")) is not type(criterion):
         raise ArgumentError(f"{type(criterion).__name__} has no type tag; decorate it with @register_kind")
     if criterion.check is not None and not is_registered(criterion.check):
         raise ArgumentError(f"the check of {criterion.name!r} has no name; name it with register_check")
@@ -69,30 +65,26 @@ def written(
     return {
         # `LLMConfig.to_dict` has digests in place of secrets, which a config does not accept.
         "evaluator": evaluator.model_dump(mode="json") if isinstance(evaluator, LLMConfig) else evaluator,
-        "criterion": told,
+        "criterion": data,
         "prompt_template": prompt_template,
         "reference": reference,
     }
 
 
-def read_arguments(given: Mapping[str, Json]) -> dict[str, Any]:
-    """Return a critic's arguments from data made by `written`; missing optional ones are omitted.
-
-    Raises:
-        ArgumentError: If keys are unknown or missing, or their values are invalid.
-    """
-    for key in given:
+def _arguments_from_json(data: Mapping[str, Json]) -> dict[str, Any]:
+    """Return a critic's arguments from the data returned by `_arguments_to_json`."""
+    for key in data:
         if key not in _KEYS:
             raise ArgumentError(f"unknown key {key!r} in a critic; {nearest_key(str(key), _KEYS)}")
-    missing = [key for key in ("evaluator", "criterion") if key not in given]
+    missing = [key for key in ("evaluator", "criterion") if key not in data]
     if missing:
         raise ArgumentError(f"a critic must have {' and '.join(missing)}")
-    evaluator, criterion = given["evaluator"], given["criterion"]
+    evaluator, criterion = data["evaluator"], data["criterion"]
     if not (isinstance(evaluator, str | Mapping) and isinstance(criterion, Mapping)):
         raise ArgumentError("evaluator must be a model name or a mapping, and criterion must be a mapping")
     try:
-        who = evaluator if isinstance(evaluator, str) else LLMConfig.model_validate(dict(evaluator))
-        return {**given, "evaluator": who, "criterion": criterion_from_dict(criterion)}
+        model = evaluator if isinstance(evaluator, str) else LLMConfig.model_validate(dict(evaluator))
+        return {**data, "evaluator": model, "criterion": criterion_from_dict(criterion)}
     except ValidationError as error:
         raise ArgumentError(str(error)) from None
 
@@ -130,7 +122,7 @@ class Critic:
     criterion: BaseCriterion
     prompt_template: str = DEFAULT_TEMPLATE
     reference: Any = None
-    _asker: Evaluator = field(init=False, repr=False, compare=False)
+    _evaluator: Evaluator = field(init=False, repr=False, compare=False)
     _template: PromptTemplate = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -140,7 +132,7 @@ class Critic:
             )
         template = PromptTemplate.parse(self.prompt_template, _ALL_VARIABLES)
         object.__setattr__(self, "_template", template)
-        object.__setattr__(self, "_asker", evaluator_of(self.evaluator))
+        object.__setattr__(self, "_evaluator", evaluator_of(self.evaluator))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the critic as its four arguments; an unpickled critic opens its own connections."""
@@ -173,15 +165,15 @@ class Critic:
             ArgumentError: If the template has an unknown variable, a variable cannot be formatted, the
                 criterion needs a reference but none is given, or there is nothing to compare.
         """
-        asking = self._build_question(output, input, self._call(reference, context, kwargs))
-        return self._evaluation(self._asker.ask_now(asking))
+        question = self._question(output, input, reference, context, kwargs)
+        return self._evaluations(self._evaluator.ask_now(question))[0]
 
     async def aforward(
         self, output: Any, input: Any = None, reference: Any = None, context: Any = None, **kwargs: Any
     ) -> Any:
         """Asynchronous version of `forward`; a synchronous evaluator runs in a thread."""
-        asking = self._build_question(output, input, self._call(reference, context, kwargs))
-        return self._evaluation(await self._asker.ask(asking))
+        question = self._question(output, input, reference, context, kwargs)
+        return self._evaluations(await self._evaluator.ask(question))[0]
 
     def batch_forward(
         self,
@@ -205,8 +197,8 @@ class Critic:
             JudgeError: If the evaluator could not answer.
             ArgumentError: If the numbers of outputs and inputs differ, or for the reasons given in `forward`.
         """
-        asking = self._build_question(outputs, inputs, self._call(reference, context, kwargs, batch=True))
-        return self._evaluations(self._asker.ask_now(asking))
+        question = self._question(outputs, inputs, reference, context, kwargs, batch=True)
+        return self._batch(self._evaluations(self._evaluator.ask_now(question)))
 
     async def batch_aforward(
         self,
@@ -217,8 +209,8 @@ class Critic:
         **kwargs: Any,
     ) -> Any:
         """Asynchronous version of `batch_forward`."""
-        asking = self._build_question(outputs, inputs, self._call(reference, context, kwargs, batch=True))
-        return self._evaluations(await self._asker.ask(asking))
+        question = self._question(outputs, inputs, reference, context, kwargs, batch=True)
+        return self._batch(self._evaluations(await self._evaluator.ask(question)))
 
     @property
     def judge_id(self) -> str:
@@ -228,12 +220,12 @@ class Critic:
         criterion has no name. Adding a critic to a panel does not change the ids of other judges.
         """
         name = self.criterion.name
-        return self._asker.name if name is None else f"{self._asker.name}/{name}"
+        return self._evaluator.name if name is None else f"{self._evaluator.name}/{name}"
 
     def describe(self) -> dict[str, Json]:
         """Return everything that affects the votes: evaluator, criterion, template and reference."""
         own = {"critic": self.criterion.asked(), "prompt_template": self.prompt_template}
-        return {**self._asker.describe(), **own, "reference": text_of(self.reference)}
+        return {**self._evaluator.describe(), **own, "reference": text_of(self.reference)}
 
     async def ask(self, request: JudgeRequest) -> JudgeReply:
         """Return the critic's vote on its own criterion, or a reply with `asked=False` for other criteria.
@@ -247,14 +239,14 @@ class Critic:
         """
         if not self._is_asked_for(request.criterion):
             return JudgeReply(answer=None, asked=False)
-        if self._asker.reads_prompt:
+        if self._evaluator.reads_prompt:
             demand_text(self.judge_id, request)
         try:
-            asking = self._asking_in_panel(request)
+            question = self._panel_question(request)
         except ArgumentError as error:
             raise JudgeError(f"judge {self.judge_id!r}: {error}") from error
         try:
-            return (await self._asker.ask(asking))[0]
+            return (await self._evaluator.ask(question))[0]
         except (JudgeError, BudgetError):
             raise
         # Evaluators may be user code, so any exception counts as a failure of this judge.
@@ -264,7 +256,7 @@ class Critic:
     @property
     def models(self) -> tuple[LLMConfig, ...]:
         """The models that the evaluator calls; empty if it calls none."""
-        return self._asker.models
+        return self._evaluator.models
 
     def prompt_for(self, requests: Sequence[JudgeRequest]) -> ComposedPrompt | None:
         """Return the prompt for a panel's request, or None if no model is called for its criterion.
@@ -274,12 +266,12 @@ class Critic:
         """
         if not self.models or not self._is_asked_for(requests[0].criterion):
             return None
-        return self._asker.prompt_for(self._asking_in_panel(requests[0]))
+        return self._evaluator.prompt_for(self._panel_question(requests[0]))
 
-    def _asking_in_panel(self, request: JudgeRequest) -> Asking:
+    def _panel_question(self, request: JudgeRequest) -> CriticQuestion:
         reference = self.reference if request.reference_submission is None else request.reference_submission
         call = EvaluatorCall(reference=reference, context=request.guidelines, request=request)
-        return asking_of(self.criterion, self._template, [case_in_panel(request)], call)
+        return critic_question(self.criterion, self._template, [case_in_panel(request)], call)
 
     def takes_reference_for(self, criterion: BaseCriterion) -> bool:
         """Return whether the criterion is the critic's own and needs the reference in the panel's request."""
@@ -307,15 +299,15 @@ class Critic:
         except ArgumentError as error:
             raise ArgumentError(f"judge {judge_id!r}: {error}; in a panel, every variable is text") from None
         name = self.criterion.name
-        if not self._asker.reads_prompt or "examples" in self._template.names:
+        if not self._evaluator.reads_prompt or "examples" in self._template.names:
             return
         if name in few_shot or (name is None and few_shot):
-            told = "few-shot examples are not shown; add {examples} to its prompt_template"
-            warnings.warn(f"judge {judge_id!r}: {told}", stacklevel=4)
+            advice = "few-shot examples are not shown; add {examples} to its prompt_template"
+            warnings.warn(f"judge {judge_id!r}: {advice}", stacklevel=4)
 
     async def aclose(self) -> None:
         """Close the evaluator's connections; the next call reopens them."""
-        await self._asker.aclose()
+        await self._evaluator.aclose()
 
     async def __aenter__(self) -> Self:
         """Return the critic."""
@@ -352,7 +344,7 @@ class Critic:
             ArgumentError: If the evaluator is neither a model name nor an `LLMConfig`, or a value cannot be
                 converted to JSON.
         """
-        return written(self.evaluator, self.criterion, self.prompt_template, self.reference)
+        return _arguments_to_json(self.evaluator, self.criterion, self.prompt_template, self.reference)
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Json]) -> Self:
@@ -361,35 +353,37 @@ class Critic:
         Raises:
             ArgumentError: If keys are unknown or missing, or values are invalid.
         """
-        return cls(**read_arguments(given))
+        return cls(**_arguments_from_json(given))
 
-    def _call(
-        self, reference: Any, context: Any, further: Mapping[str, Any], *, batch: bool = False
-    ) -> EvaluatorCall:
-        taken = sorted({"criterion", "outputs", "inputs", "output", "input"} & set(further))
+    def _question(
+        self,
+        output: Any,
+        input: Any,
+        reference: Any,
+        context: Any,
+        variables: Mapping[str, Any],
+        *,
+        batch: bool = False,
+    ) -> CriticQuestion:
+        taken = sorted({"criterion", "outputs", "inputs", "output", "input"} & set(variables))
         if taken:
             raise ArgumentError(f"the critic sets {', '.join(taken)} itself; choose other argument names")
-        compared = self.reference if is_blank(reference) else reference
-        return EvaluatorCall(reference=compared, context=context, further=further, batch=batch)
-
-    def _build_question(self, output: Any, given: Any, call: EvaluatorCall) -> Asking:
-        if call.batch:
-            cases = cases_of_batch(self.criterion, output, given)
+        if is_blank(reference):
+            reference = self.reference
+        call = EvaluatorCall(reference=reference, context=context, further=variables, batch=batch)
+        if batch:
+            cases = cases_of_batch(self.criterion, output, input)
         else:
-            cases = [case_of(self.criterion, output, given)]
-        return asking_of(self.criterion, self._template, cases, call)
+            cases = [case_of(self.criterion, output, input)]
+        return critic_question(self.criterion, self._template, cases, call)
 
-    def _evaluation(self, replies: Sequence[JudgeReply]) -> BaseModel:
-        return self._all_read(replies)[0]
-
-    def _evaluations(self, replies: Sequence[JudgeReply]) -> BaseModel:
-        evaluations = self._all_read(replies)
+    def _batch(self, evaluations: Sequence[BaseModel]) -> BaseModel:
         return self.criterion.batch_evaluation_schema.model_validate({"evaluations": evaluations})
 
-    def _all_read(self, replies: Sequence[JudgeReply]) -> list[BaseModel]:
+    def _evaluations(self, replies: Sequence[JudgeReply]) -> list[BaseModel]:
         if any(reply.truncated for reply in replies):
-            told = "the output was too long for the model and was truncated as configured"
-            warnings.warn(f"critic {self.judge_id!r}: {told}", stacklevel=4)
+            cut = "the output was too long for the model and was truncated as configured"
+            warnings.warn(f"critic {self.judge_id!r}: {cut}", stacklevel=3)
         return [self._read(reply) for reply in replies]
 
     def _read(self, reply: JudgeReply) -> BaseModel:

@@ -24,16 +24,10 @@ _CONVERSIONS: Final[Mapping[str, Callable[[Any], str]]] = {"r": repr, "s": str, 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variable:
-    """A variable in a template.
-
-    Attributes:
-        name: Name of the variable.
-        conversion: `r`, `s` or `a`; None for no conversion.
-        specification: Format specification; usually empty.
-    """
+    """A variable in a template."""
 
     name: str
-    conversion: str | None = None
+    conversion: str | None = None  # r, s or a; None for no conversion
     specification: str = ""
 
     @property
@@ -43,11 +37,7 @@ class Variable:
         return self.name.isidentifier() and converts and not set("{}") & set(self.specification)
 
     def show(self, value: Any) -> str:
-        """Format the value as `str.format` does; None becomes empty text unless it is converted.
-
-        Raises:
-            ArgumentError: If the specification does not suit the value.
-        """
+        """Format the value as `str.format` does; None becomes empty text unless it is converted."""
         if self.conversion is not None:
             value = _CONVERSIONS[self.conversion](value)
         elif value is None:
@@ -67,25 +57,13 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class PromptTemplate:
-    """A parsed template.
-
-    Attributes:
-        pieces: Pairs of a literal text and the variable that follows it; None if no variable follows.
-    """
+    """A parsed template: literal texts, each with the variable that follows it, if any."""
 
     pieces: tuple[tuple[str, Variable | None], ...]
 
     @classmethod
     def parse(cls, text: str, known: Iterable[str]) -> PromptTemplate:
-        """Parse a template.
-
-        Args:
-            text: Text with `{name}` for variables, and `{{` and `}}` for literal braces.
-            known: Variable names to list in error messages.
-
-        Raises:
-            ArgumentError: If a brace is unmatched, or braces contain anything other than a variable.
-        """
+        """Parse a text with `{name}` for variables; errors list the known variables."""
         if not isinstance(text, str):
             raise ArgumentError(
                 f"prompt_template must be text with {listed(known)}; got {type(text).__name__}"
@@ -112,14 +90,7 @@ class PromptTemplate:
     def fill(self, values: Mapping[str, Any], *, composed: Container[str] = ()) -> str:
         """Return the template's text with every variable replaced by its value.
 
-        Args:
-            values: Values by variable name.
-            composed: Names of variables whose values the library composes. In all other values, anything that
-                looks like a delimiter or a chat-template token is made harmless.
-
-        Raises:
-            ArgumentError: If a variable has no value (the error lists the known ones, closest match first),
-                or a value cannot be formatted.
+        Delimiters and chat-template tokens are made harmless in all values except the `composed` ones.
         """
         parts = []
         for literal, variable in self.pieces:
@@ -201,20 +172,12 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One output to judge.
+    """One output to judge."""
 
-    Attributes:
-        output: The output, as passed to the template.
-        input: The prompt that the output answers; None if not given.
-        submission: The output as a submission, for judges.
-        criterion: The criterion, adapted to the candidates in the output.
-        shown: The presentation of the criterion, such as the order of its candidates.
-    """
-
-    output: Any
-    input: Any
-    submission: Submission
-    criterion: BaseCriterion
+    output: Any  # as passed to the template
+    input: Any  # the prompt that the output answers; None if not given
+    submission: Submission  # the output, for judges
+    criterion: BaseCriterion  # adapted to the candidates in the output
     shown: Shown
 
     @property
@@ -241,21 +204,13 @@ class Case:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluatorCall:
-    """The arguments of a call other than the outputs.
+    """The arguments of a call other than the outputs."""
 
-    Attributes:
-        reference: The reference to compare with; None if there is none.
-        context: Additional information for the evaluator; None if there is none.
-        further: The caller's own template variables.
-        batch: Whether outputs are numbered, even a single one.
-        request: The request of a panel; None outside of a panel.
-    """
-
-    reference: Any
-    context: Any
-    further: Mapping[str, Any] = field(default_factory=dict)
-    batch: bool = False
-    request: JudgeRequest | None = None
+    reference: Any  # None if there is none
+    context: Any  # additional information for the evaluator; None if there is none
+    further: Mapping[str, Any] = field(default_factory=dict)  # the caller's own template variables
+    batch: bool = False  # whether outputs are numbered, even a single one
+    request: JudgeRequest | None = None  # the request of a panel; None outside of a panel
 
 
 COMPOSED: Final = frozenset({"criterion", "instruction", "material", "examples"})
@@ -265,10 +220,7 @@ COMPOSED: Final = frozenset({"criterion", "instruction", "material", "examples"}
 def variables(cases: Sequence[Case], call: EvaluatorCall, *, next_to_input: bool) -> dict[str, Any]:
     """Return the values of all template variables.
 
-    Args:
-        cases: The outputs to evaluate.
-        call: The other arguments of the call.
-        next_to_input: Whether each output of a batch is shown directly after its input.
+    next_to_input: Whether each output of a batch is shown directly after its input.
     """
     first = cases[0]
     output, given = first.value, first.input

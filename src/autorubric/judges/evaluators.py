@@ -1,16 +1,16 @@
-"""One interface for evaluators: models, objects with `forward`, functions, judges."""
+"""The evaluators of critics: sources that receive the critic's prompt, and judges, which build their own."""
 
 from __future__ import annotations
 
 import asyncio
-import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol, TypeAlias
 
 from autorubric.criteria.conditions import qualified_name
-from autorubric.criteria.values import Answer, Submission
-from autorubric.errors import ArgumentError, JudgeError, ReplyError
+from autorubric.criteria.values import Answer
+from autorubric.errors import ArgumentError
+from autorubric.judges.answering import Reply, Source, is_judge, source_of
 from autorubric.judges.base import (
     ClosableJudge,
     DescribedJudge,
@@ -20,14 +20,11 @@ from autorubric.judges.base import (
     ModelAsker,
     ask_judge,
 )
-from autorubric.judges.model import ask_truncating, asked_of
+from autorubric.judges.model import model_reply, refused_answer
 from autorubric.judges.prompts import ComposedPrompt
-from autorubric.judges.questions import Asking, payload_of
-from autorubric.judges.vote import read_answer, reply_text
-from autorubric.llm.client import LLMClient
+from autorubric.judges.questions import CriticQuestion
+from autorubric.judges.vote import read_answer
 from autorubric.llm.config import LLMConfig
-from autorubric.llm.transport import Exchange, Message
-from autorubric.scoring.votes import Exchanged
 from autorubric.support.concurrency import run_sync
 from autorubric.support.objects import Json
 
@@ -37,13 +34,9 @@ EvaluatorLike: TypeAlias = Any
 
 
 class Evaluator(Protocol):
-    """The interface of evaluators: one parsed reply per output, in order; the first one has the usage.
+    """The interface of evaluators: one parsed reply per output, in order; the first one has the usage."""
 
-    Attributes:
-        reads_prompt: Whether the evaluator uses the critic's prompt; otherwise it builds its own.
-    """
-
-    reads_prompt: ClassVar[bool]
+    reads_prompt: ClassVar[bool]  # whether the evaluator uses the critic's prompt, or builds its own
 
     @property
     def name(self) -> str: ...
@@ -51,212 +44,70 @@ class Evaluator(Protocol):
     @property
     def models(self) -> tuple[LLMConfig, ...]: ...
 
-    def prompt_for(self, asking: Asking) -> ComposedPrompt | None: ...
+    def prompt_for(self, question: CriticQuestion) -> ComposedPrompt | None: ...
 
-    def ask_now(self, asking: Asking) -> list[JudgeReply]: ...
+    def ask_now(self, question: CriticQuestion) -> Sequence[JudgeReply]: ...
 
-    async def ask(self, asking: Asking) -> list[JudgeReply]: ...
+    async def ask(self, question: CriticQuestion) -> Sequence[JudgeReply]: ...
 
     def describe(self) -> dict[str, Json]: ...
 
     async def aclose(self) -> None: ...
 
 
-def evaluator_of(given: EvaluatorLike) -> Evaluator:
-    """Return the evaluator for a caller's argument.
-
-    Raises:
-        ArgumentError: If the argument is not an evaluator.
-    """
-    if isinstance(given, str | LLMConfig):
-        return _ModelEvaluator(LLMClient(given))
-    if isinstance(given, LLMClient):
-        return _ModelEvaluator(given)
-    if not isinstance(given, type):
-        sync, later = (_method(given, name) for name in ("forward", "aforward"))
-        # An object that has every attribute, such as a mock, is not a judge for that reason.
-        written = inspect.iscoroutinefunction(getattr(type(given), "ask", None))
-        if isinstance(given, Judge) and (written or not (sync or later)):
-            return _Judge(given)
-    called = called_of(given)
-    if called is not None:
-        return called
-    raise ArgumentError(
-        "evaluator must be a model name, an LLMConfig, a judge, an object with forward(prompt) or "
-        f"aforward(prompt), or a function of the prompt; got {given!r}"
-    )
-
-
-def called_of(given: Any) -> CallableEvaluator | None:
-    """Wrap a function, or an object with a `forward` or `aforward` method; None for anything else."""
-    if isinstance(given, type):
-        return None
-    sync, later = (_method(given, name) for name in ("forward", "aforward"))
-    if sync or later:
-        return CallableEvaluator(given, sync, later)
-    if not callable(given):
-        return None
-    return (
-        CallableEvaluator(given, None, given)
-        if inspect.iscoroutinefunction(given)
-        else CallableEvaluator(given, given, None)
-    )
-
-
-def _method(given: Any, name: str) -> Callable[[Any], Any] | None:
-    found = getattr(given, name, None)
-    return found if callable(found) else None
+def evaluator_of(value: EvaluatorLike) -> Evaluator:
+    """Return the evaluator for a caller's argument."""
+    if is_judge(value):
+        return _JudgeEvaluator(value)
+    source = source_of(value)
+    if source is None:
+        raise ArgumentError(
+            "evaluator must be a model name, an LLMConfig, a judge, an object with forward(prompt) or "
+            f"aforward(prompt), or a function of the prompt; got {value!r}"
+        )
+    return _SourceEvaluator(source)
 
 
 @dataclass(frozen=True, slots=True)
-class _ModelEvaluator:
-    client: LLMClient
+class _SourceEvaluator:
+    source: Source
     reads_prompt: ClassVar[bool] = True
 
     @property
     def name(self) -> str:
-        return self.client.config.model
+        return self.source.name
 
     @property
     def models(self) -> tuple[LLMConfig, ...]:
-        return (self.client.config,)
+        return self.source.models
 
-    def prompt_for(self, asking: Asking) -> ComposedPrompt:
-        return ComposedPrompt(messages=_messages(asking, asking.submissions), schema=asking.schema)
+    def prompt_for(self, question: CriticQuestion) -> ComposedPrompt | None:
+        return question.composed if self.models else None
 
-    def ask_now(self, asking: Asking) -> list[JudgeReply]:
-        async def once() -> list[JudgeReply]:
-            async with self.client:
-                return await self.ask(asking)
+    def ask_now(self, question: CriticQuestion) -> Sequence[JudgeReply]:
+        return _judge_replies(self.source.ask_now(question), len(question.requests))
 
-        return run_sync(once())
-
-    async def ask(self, asking: Asking) -> list[JudgeReply]:
-        async def ask(submissions: tuple[Submission, ...]) -> Exchange[tuple[Answer, ...]]:
-            return await self.client.ask(
-                _messages(asking, submissions),
-                read=asking.read,
-                schema=asking.schema,
-                sample=asking.requests[0].sample,
-            )
-
-        policy = self.client.config.truncate
-        exchange, truncated = await ask_truncating(ask, asking.submissions, policy, compared=asking.compared)
-        return _replies(exchange, len(asking.requests), truncated)
+    async def ask(self, question: CriticQuestion) -> Sequence[JudgeReply]:
+        return _judge_replies(await self.source.ask(question), len(question.requests))
 
     def describe(self) -> dict[str, Json]:
-        return asked_of(self.client.config)
+        return self.source.describe("evaluator")
 
     async def aclose(self) -> None:
-        await self.client.aclose()
+        await self.source.aclose()
 
 
-def _messages(asking: Asking, submissions: tuple[Submission, ...]) -> tuple[Message, ...]:
-    system_prompt = asking.requests[0].system_prompt
-    system = [Message(role="system", content=system_prompt)] if system_prompt else []
-    return (*system, Message(role="user", content=asking.prompt_of(submissions).content))
-
-
-def _replies(exchange: Exchange[tuple[Answer, ...]], count: int, truncated: bool) -> list[JudgeReply]:
-    answers = exchange.answer
-    if answers is None:
-        refused = f"the model refused: {exchange.refusal}"
-        answers = (Answer(code=None, cannot_assess=True, reason=refused),) * count
-    replies = [
-        JudgeReply(answer=one, reason=one.reason, model=exchange.model, truncated=truncated)
-        for one in answers
-    ]
-    messages = tuple((message.role, message.content) for message in exchange.messages)
-    exchanged = Exchanged(
-        messages=messages,
-        replies=exchange.replies,
-        dropped_params=exchange.dropped_params,
-        request_id=exchange.request_id,
-        attempted=exchange.attempted,
-        cached=exchange.cached,
-    )
-    replies[0] = replace(replies[0], usage=exchange.usage, cost=exchange.cost, exchanged=exchanged)
-    return replies
+def _judge_replies(reply: Reply[tuple[Answer, ...]], count: int) -> list[JudgeReply]:
+    exchange = reply.exchange
+    if exchange is None:
+        return [JudgeReply(answer=answer, reason=answer.reason) for answer in reply.answer or ()]
+    answers = reply.answer if reply.answer is not None else (refused_answer(exchange),) * count
+    first, *others = (model_reply(exchange, answer, reply.truncated) for answer in answers)
+    return [first, *(replace(other, usage=None, cost=None, exchanged=None) for other in others)]
 
 
 @dataclass(frozen=True, slots=True)
-class CallableEvaluator:
-    """A function, or an object with a `forward` or `aforward` method, that is called with the prompt.
-
-    Attributes:
-        source: The function or the object.
-        sync: The synchronous callable; None if there is none.
-        later: The asynchronous callable; None if there is none.
-    """
-
-    source: Any
-    sync: Callable[[Any], Any] | None
-    later: Callable[[Any], Any] | None
-    reads_prompt: ClassVar[bool] = True
-
-    @property
-    def name(self) -> str:
-        own = getattr(self.source, "__name__", None)
-        return own if isinstance(own, str) else type(self.source).__name__
-
-    @property
-    def models(self) -> tuple[LLMConfig, ...]:
-        return ()
-
-    def prompt_for(self, asking: Asking) -> None:
-        return None
-
-    def ask_now(self, asking: Asking) -> list[JudgeReply]:
-        if self.sync is None:
-            return run_sync(self.ask(asking))
-        # Runs in the caller's thread, because the callable may be bound to it.
-        given = self.sync(asking.prompt)
-        return _read(asking, run_sync(_await_value(given)) if inspect.isawaitable(given) else given)
-
-    async def ask(self, asking: Asking) -> list[JudgeReply]:
-        return _read(asking, await self.call(asking.prompt))
-
-    async def call(self, prompt: Any) -> Any:
-        """Return the raw result of calling the evaluator; a synchronous callable runs in a thread."""
-        if self.later is not None:
-            given = self.later(prompt)
-        else:
-            given = await asyncio.to_thread(self._in_thread, prompt)
-        return await given if inspect.isawaitable(given) else given
-
-    def _in_thread(self, prompt: Any) -> Any:
-        assert self.sync is not None
-        try:
-            return self.sync(prompt)
-        # A future cannot carry StopIteration out of a thread; awaiting it would never end.
-        except StopIteration as error:
-            raise JudgeError(f"evaluator {self.name!r} raised StopIteration: {error}") from error
-
-    def describe(self) -> dict[str, Json]:
-        return {"evaluator": qualified_name(self.source)}
-
-    async def aclose(self) -> None:
-        """Do nothing; the caller owns the object and closes it."""
-
-
-async def _await_value(given: Awaitable[Any]) -> Any:
-    return await given
-
-
-def _read(asking: Asking, given: Any) -> list[JudgeReply]:
-    try:
-        answers = asking.read(payload_of(given, asking.prompt.format_override))
-    except ReplyError as error:
-        if error.reply is None:
-            error.reply = reply_text(getattr(given, "text", given))
-        raise
-    return [JudgeReply(answer=answer, reason=answer.reason) for answer in answers]
-
-
-@dataclass(frozen=True, slots=True)
-class _Judge:
-    """A judge, which receives requests and builds its own prompt."""
-
+class _JudgeEvaluator:
     judge: Judge
     reads_prompt: ClassVar[bool] = False
 
@@ -268,27 +119,27 @@ class _Judge:
     def models(self) -> tuple[LLMConfig, ...]:
         return self.judge.models if isinstance(self.judge, ModelAsker) else ()
 
-    def prompt_for(self, asking: Asking) -> ComposedPrompt | None:
-        return self.judge.prompt_for(asking.requests) if isinstance(self.judge, ModelAsker) else None
+    def prompt_for(self, question: CriticQuestion) -> ComposedPrompt | None:
+        return self.judge.prompt_for(question.requests) if isinstance(self.judge, ModelAsker) else None
 
-    def ask_now(self, asking: Asking) -> list[JudgeReply]:
-        async def once() -> list[JudgeReply]:
+    def ask_now(self, question: CriticQuestion) -> Sequence[JudgeReply]:
+        async def ask_once() -> Sequence[JudgeReply]:
             try:
-                return await self.ask(asking)
+                return await self.ask(question)
             finally:
                 await self.aclose()
 
-        return run_sync(once())
+        return run_sync(ask_once())
 
-    async def ask(self, asking: Asking) -> list[JudgeReply]:
-        asked = (self._one(request) for request in asking.requests)
-        outcomes = await asyncio.gather(*asked, return_exceptions=True)
+    async def ask(self, question: CriticQuestion) -> Sequence[JudgeReply]:
+        replies = (self._ask_one(request) for request in question.requests)
+        outcomes = await asyncio.gather(*replies, return_exceptions=True)
         for outcome in outcomes:
             if isinstance(outcome, BaseException):
                 raise outcome
         return [outcome for outcome in outcomes if isinstance(outcome, JudgeReply)]
 
-    async def _one(self, request: JudgeRequest) -> JudgeReply:
+    async def _ask_one(self, request: JudgeRequest) -> JudgeReply:
         reply = await ask_judge(self.judge, request, judge_id=self.judge.judge_id)
         if not reply.asked:
             return reply

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-import asyncio
-import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, TypeAlias
 
 from autorubric.criteria.base import BaseCriterion
 from autorubric.criteria.conditions import code_digest, find_check, qualified_name
 from autorubric.errors import BudgetError, JudgeError, ReplyError
 from autorubric.judges.base import CHECK_JUDGE_ID, JudgeReply, JudgeRequest, failure_of, reply_of
+from autorubric.support.concurrency import call_user_code
 from autorubric.support.objects import is_number
 
 JudgeFunction: TypeAlias = Callable[[JudgeRequest], Any]
 """Takes a `JudgeRequest` and returns a `JudgeReply` or a bare answer, or an awaitable of either."""
+
+
+def callable_name(target: Any) -> str:
+    """Return the name of a function, or of the class of a callable object."""
+    name = getattr(target, "__name__", None)
+    return name if isinstance(name, str) else type(target).__name__
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,26 +43,15 @@ class FunctionJudge:
             JudgeError: If the function raised this or any other exception, which the message names. A
                 programming error becomes a `JudgeCodeError`.
         """
+        error_of = partial(failure_of, self.judge_id)
         try:
-            if inspect.iscoroutinefunction(self.function):
-                answer = await self.function(request)
-            else:
-                answer = await asyncio.to_thread(self._call, request)
-                if inspect.isawaitable(answer):
-                    answer = await answer
+            answer = await call_user_code(self.function, request, error_of=error_of)
         except (JudgeError, BudgetError):
             raise
         # The function is user code, so any exception counts as a failure of this judge.
         except Exception as error:
-            raise failure_of(self.judge_id, error) from error
+            raise error_of(error) from error
         return reply_of(answer)
-
-    def _call(self, request: JudgeRequest) -> Any:
-        try:
-            return self.function(request)
-        # A future cannot carry StopIteration out of a thread; awaiting it would never end.
-        except StopIteration as error:
-            raise failure_of(self.judge_id, error) from error
 
     def describe(self) -> dict[str, str]:
         """Return the function's module, qualified name and code digest."""

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import math
 import random
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
-from autorubric.criteria.base import Shown
+from autorubric.criteria.base import BaseCriterion, Shown
+from autorubric.criteria.fields import TextField
 from autorubric.criteria.values import Answer, Submission
-from autorubric.errors import (
-    BudgetError,
-    ContextLengthError,
-    JudgeError,
-    ProviderError,
-    ReplyError,
-    TokenUsage,
-)
-from autorubric.judges.base import JudgeReply, JudgeRequest, probability_of, shared_error
+from autorubric.errors import BudgetError, JudgeError, ProviderError, ReplyError
+from autorubric.judges.answering import Reply, Submissions, answer_settings, ask_model
+from autorubric.judges.base import JudgeReply, JudgeRequest, shared_error
 from autorubric.judges.prompts import (
     ComposedPrompt,
     Material,
@@ -28,84 +26,19 @@ from autorubric.judges.prompts import (
     opaque_ids,
 )
 from autorubric.llm.client import LLMClient
-from autorubric.llm.config import LLMConfig, TruncatePolicy
+from autorubric.llm.config import LLMConfig
 from autorubric.llm.reply_json import parse_json, parse_reply
-from autorubric.llm.transport import Exchange
+from autorubric.llm.transport import Exchange, ModelQuestion
 from autorubric.scoring.votes import Exchanged
-from autorubric.support.objects import REASON_LENGTH, Json
+from autorubric.support.objects import Json
 
 ReadT = TypeVar("ReadT")
-Submissions: TypeAlias = tuple[Submission, ...]
-
-_SHORTEST_CUT = 200
-"""Number of characters below which a text is not shortened further, because too little would remain."""
 
 
 def demand_text(judge_id: str, request: JudgeRequest) -> None:
     """Check that a request has text to judge."""
     if request.submission.text is None:
         raise JudgeError(f"judge {judge_id!r}: item {request.item_id!r} has no text to judge")
-
-
-async def ask_truncating(
-    ask: Callable[[Submissions], Awaitable[Exchange[ReadT]]],
-    submissions: Submissions,
-    policy: TruncatePolicy | None,
-    *,
-    compared: bool,
-) -> tuple[Exchange[ReadT], bool]:
-    """Send a request, shortening texts until they fit; return the exchange and whether any was shortened.
-
-    policy: Which part of a text to remove; None if texts must not be shortened.
-    """
-    truncated = False
-    while True:
-        try:
-            return await ask(submissions), truncated
-        except ContextLengthError:
-            shorter = _shorten(submissions, policy, compared)
-            if shorter is None:
-                raise
-            submissions, truncated = shorter, True
-
-
-class _Shown(NamedTuple):
-    """A text in the prompt, with the position of its submission and the name of its candidate."""
-
-    place: int
-    name: str
-    text: str
-
-
-def _shorten(submissions: Submissions, policy: TruncatePolicy | None, compared: bool) -> Submissions | None:
-    """Return the submissions without a third of the longest text; None if it must not be shortened."""
-    texts = [
-        _Shown(place, name, text)
-        for place, one in enumerate(submissions)
-        for name, text in (one.candidates.items() if compared else [("", one.text or "")])
-    ]
-    longest = max(texts, key=lambda one: len(one.text))
-    cut = _cut(longest.text, policy)
-    if cut is None:
-        return None
-    whole = submissions[longest.place]
-    if compared:
-        shorter = replace(whole, candidates={**whole.candidates, longest.name: cut})
-    else:
-        shorter = replace(whole, text=cut)
-    return (*submissions[: longest.place], shorter, *submissions[longest.place + 1 :])
-
-
-def _cut(text: str, policy: TruncatePolicy | None) -> str | None:
-    if policy is None or len(text) <= _SHORTEST_CUT:
-        return None
-    keep = max(_SHORTEST_CUT, len(text) * 2 // 3)
-    if policy == "end":
-        cut = text[:keep] + "\n[…]"
-    else:
-        cut = text[: keep // 2] + "\n[…]\n" + text[len(text) - (keep - keep // 2) :]
-    # The mark may be longer than the removed text, and shortening would never end.
-    return cut if len(cut) < len(text) else None
 
 
 _Keyed: TypeAlias = tuple[str, tuple[JudgeRequest, Shown]]
@@ -134,7 +67,7 @@ class ModelJudge:
             "multi_choice_system_prompt": self.multi_choice_system_prompt,
         }
         own = {name: prompt for name, prompt in prompts.items() if prompt is not None}
-        return {**asked_of(self.client.config), **own}
+        return {**answer_settings(self.client.config), **own}
 
     async def ask(self, request: JudgeRequest) -> JudgeReply:
         """Return the model's answer; a refusal becomes an abstention with the refusal text as the reason.
@@ -154,12 +87,12 @@ class ModelJudge:
         def read(payload: Any) -> Answer:
             return request.criterion.read(payload, shown)
 
-        exchange, truncated = await self._ask_truncating(request, shown, prompt_for, read)
-        if exchange.answer is None:
-            refused = Answer(code=None, cannot_assess=True, reason=_refusal_reason(exchange))
-            return _reply(exchange, refused, truncated)
+        answer, exchange, truncated = await self._ask_model(request, shown, prompt_for, read)
+        assert exchange is not None
+        if answer is None:
+            return model_reply(exchange, refused_answer(exchange), truncated)
         confidence = probability_of(request.criterion, exchange.tokens) if exchange.tokens else None
-        return _reply(exchange, exchange.answer, truncated, confidence)
+        return model_reply(exchange, answer, truncated, confidence)
 
     async def ask_many(
         self, requests: Sequence[JudgeRequest]
@@ -172,7 +105,7 @@ class ModelJudge:
         """
         keyed = _key_requests(requests)
         if not keyed:
-            return await self._answer_each(requests, {}, _Spent())
+            return await self._answer_each(requests, {})
         ordered = _shuffle(keyed, requests[0].seed)
         _, shown_first = ordered[0][1]
 
@@ -183,13 +116,13 @@ class ModelJudge:
             return _read_batch(payload, keyed)
 
         try:
-            exchange, truncated = await self._ask_truncating(requests[0], shown_first, prompt_for, read)
+            reply = await self._ask_model(requests[0], shown_first, prompt_for, read)
         except ReplyError as error:
-            lost = _Spent(usage=error.usage, cost=error.cost)
-            return await self._answer_each(requests, {}, lost)
+            replies = await self._answer_each(requests, {})
+            return [_add_spending(replies[0], error), *replies[1:]]
         except ProviderError as error:
             return shared_error(error, len(requests))
-        return await self._answer_each(requests, _batch_replies(exchange, keyed, truncated), _Spent())
+        return await self._answer_each(requests, _batch_replies(reply, keyed))
 
     @property
     def models(self) -> tuple[LLMConfig, ...]:
@@ -224,20 +157,14 @@ class ModelJudge:
         await self.client.aclose()
 
     async def _answer_each(
-        self, requests: Sequence[JudgeRequest], found: Mapping[str, JudgeReply], lost: _Spent
+        self, requests: Sequence[JudgeRequest], found: Mapping[str, JudgeReply]
     ) -> Sequence[JudgeReply | JudgeError | BudgetError]:
         """Return the replies found, and the replies to separate requests about the other criteria."""
         missing = [request for request in requests if (request.criterion.name or "") not in found]
-        alone = dict(
-            zip(
-                [request.criterion.name or "" for request in missing],
-                await asyncio.gather(*(self._ask_alone(request) for request in missing)),
-                strict=True,
-            )
-        )
-        replies = [{**found, **alone}[request.criterion.name or ""] for request in requests]
-        replies[0] = lost.added_to(replies[0])
-        return replies
+        names = [request.criterion.name or "" for request in missing]
+        alone = await asyncio.gather(*(self._ask_alone(request) for request in missing))
+        replies = {**found, **dict(zip(names, alone, strict=True))}
+        return [replies[request.criterion.name or ""] for request in requests]
 
     async def _ask_alone(self, request: JudgeRequest) -> JudgeReply | JudgeError | BudgetError:
         try:
@@ -245,29 +172,24 @@ class ModelJudge:
         except (JudgeError, BudgetError) as error:
             return error
 
-    def _ask_truncating(
+    def _ask_model(
         self,
         request: JudgeRequest,
         shown: Shown,
         prompt_for: Callable[[Submission], ComposedPrompt],
         read: Callable[[Any], ReadT],
-    ) -> Awaitable[tuple[Exchange[ReadT], bool]]:
-        """Return the exchange, and whether the submission was shortened to fit the model's context."""
+    ) -> Awaitable[Reply[ReadT]]:
         demand_text(self.judge_id, request)
         parse = parse_reply if request.criterion.takes_bare else parse_json
 
-        # Not a coroutine: thousands of calls may wait at a time, and each would keep another frame.
-        def ask(submissions: tuple[Submission, ...]) -> Awaitable[Exchange[ReadT]]:
+        def question_of(submissions: Submissions) -> ModelQuestion[ReadT]:
             prompt = prompt_for(submissions[0])
-            return self.client.ask_text(
-                prompt.messages,
-                read=lambda text: read(parse(text)),
-                schema=prompt.schema,
-                sample=request.sample,
+            return ModelQuestion(
+                prompt.messages, lambda text: read(parse(text)), prompt.schema, request.sample
             )
 
-        policy = self.client.config.truncate
-        return ask_truncating(ask, (request.submission,), policy, compared=bool(shown.names))
+        # Not a coroutine: thousands of calls may wait at a time, and each would keep another frame.
+        return ask_model(self.client, question_of, (request.submission,), compared=bool(shown.names))
 
     def _system_prompt(self, requests: Sequence[JudgeRequest]) -> str | None:
         if self.multi_choice_system_prompt is None:
@@ -276,42 +198,18 @@ class ModelJudge:
         return self.multi_choice_system_prompt if choices else self.system_prompt
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Spent:
-    """Tokens and cost of a request without a usable reply."""
-
-    usage: TokenUsage | None = None
-    cost: float | None = None
-
-    def added_to(self, reply: JudgeReply | JudgeError | BudgetError) -> JudgeReply | JudgeError | BudgetError:
-        if isinstance(reply, BudgetError) or (self.usage is None and self.cost is None):
-            return reply
-        usage = self.usage + reply.usage if self.usage and reply.usage else self.usage or reply.usage
-        cost = None if self.cost is None and reply.cost is None else (self.cost or 0.0) + (reply.cost or 0.0)
-        if isinstance(reply, JudgeReply):
-            return replace(reply, usage=usage, cost=cost)
-        reply.usage, reply.cost = usage, cost
+def _add_spending(
+    reply: JudgeReply | JudgeError | BudgetError, lost: JudgeError
+) -> JudgeReply | JudgeError | BudgetError:
+    """Add the tokens and cost of a request without a usable reply to a reply."""
+    if isinstance(reply, BudgetError) or (lost.usage is None and lost.cost is None):
         return reply
-
-
-_PACE = frozenset(
-    {
-        *("timeout", "max_retries", "retry_min_wait", "retry_max_wait", "max_parallel_requests"),
-        *("requests_per_minute", "tokens_per_minute", "cache_enabled", "cache_dir", "cache_ttl"),
-        *("prompt_caching", "input_cost_per_token", "output_cost_per_token"),
-    }
-)
-"""Parameters of a model's config that affect speed, retries, caching and price, but not answers."""
-
-
-def asked_of(config: LLMConfig) -> dict[str, Json]:
-    """Return the parameters of a model's config that affect its answers."""
-    settings = {name: value for name, value in config.to_dict().items() if name not in _PACE}
-    if config.max_reason_chars == REASON_LENGTH:
-        # Votes that were stored before the parameter existed stay valid.
-        del settings["max_reason_chars"]
-    settings["fallbacks"] = [one if isinstance(one, str) else asked_of(one) for one in config.fallbacks]
-    return settings
+    usage = lost.usage + reply.usage if lost.usage and reply.usage else lost.usage or reply.usage
+    cost = None if lost.cost is None and reply.cost is None else (lost.cost or 0.0) + (reply.cost or 0.0)
+    if isinstance(reply, JudgeReply):
+        return replace(reply, usage=usage, cost=cost)
+    reply.usage, reply.cost = usage, cost
+    return reply
 
 
 def _shuffle(keyed: Mapping[str, tuple[JudgeRequest, Shown]], seed: int) -> list[_Keyed]:
@@ -371,18 +269,17 @@ def _read_batch(payload: Any, keyed: Mapping[str, tuple[JudgeRequest, Shown]]) -
 
 
 def _batch_replies(
-    exchange: Exchange[dict[str, Answer]], keyed: Mapping[str, tuple[JudgeRequest, Shown]], truncated: bool
+    reply: Reply[dict[str, Answer]], keyed: Mapping[str, tuple[JudgeRequest, Shown]]
 ) -> dict[str, JudgeReply]:
     """Return the replies by criterion name; the first one holds the usage."""
-    if exchange.answer is None:
-        refused = Answer(code=None, cannot_assess=True, reason=_refusal_reason(exchange))
-        answers = dict.fromkeys(keyed, refused)
-    else:
-        answers = exchange.answer
+    assert reply.exchange is not None
+    answers = reply.answer
+    if answers is None:
+        answers = dict.fromkeys(keyed, refused_answer(reply.exchange))
     replies: dict[str, JudgeReply] = {}
     for key, (request, _) in keyed.items():
         if key in answers:
-            whole = _reply(exchange, answers[key], truncated)
+            whole = model_reply(reply.exchange, answers[key], reply.truncated)
             if replies:
                 shared = Exchanged(shared_with=next(iter(replies)))
                 whole = replace(whole, usage=None, cost=None, exchanged=shared)
@@ -390,13 +287,15 @@ def _batch_replies(
     return replies
 
 
-def _refusal_reason(exchange: Exchange[Any]) -> str:
-    return f"the model refused: {exchange.refusal}"
+def refused_answer(exchange: Exchange[Any]) -> Answer:
+    """Return the abstention for a model that refused to answer."""
+    return Answer(code=None, cannot_assess=True, reason=f"the model refused: {exchange.refusal}")
 
 
-def _reply(
+def model_reply(
     exchange: Exchange[Any], answer: Answer, truncated: bool, confidence: float | None = None
 ) -> JudgeReply:
+    """Return an answer with the usage, cost and messages of the exchange with a model."""
     return JudgeReply(
         answer=answer,
         reason=answer.reason,
@@ -413,4 +312,36 @@ def _reply(
             cached=exchange.cached,
         ),
         truncated=truncated,
+    )
+
+
+def probability_of(criterion: BaseCriterion, tokens: Sequence[tuple[str, float]]) -> float | None:
+    """Return the probability, in [0, 1], of a reply's answer tokens; None if unknown.
+
+    It is the product of the probabilities of the tokens that overlap the JSON value of the deciding field,
+    conditional on the preceding reasoning. If a reply contains several such values, the last one counts, as
+    for the answer itself, because models draft before they answer.
+    """
+    deciding = [name for name in criterion.wire_schema["properties"] if _decides(criterion, name)]
+    if len(deciding) != 1 or not tokens:
+        return None
+    text = "".join(token for token, _ in tokens)
+    starts = [found.end() for found in re.finditer(rf'(?<!\\)"{re.escape(deciding[0])}"\s*:\s*', text)]
+    if not starts:
+        return None
+    try:
+        _, end = json.JSONDecoder().raw_decode(text, starts[-1])
+    except ValueError:
+        return None
+    total, at = 0.0, 0
+    for token, logprob in tokens:
+        if at < end and at + len(token) > starts[-1]:
+            total += logprob
+        at += len(token)
+    return None if math.isnan(total) else min(1.0, math.exp(total))
+
+
+def _decides(criterion: BaseCriterion, name: str) -> bool:
+    return name not in ("reason", "cannot_assess") and not isinstance(
+        criterion.eval_fields.get(name), TextField
     )

@@ -21,7 +21,7 @@ from autorubric.judges.base import (
     ModelAsker,
     PanelJudge,
 )
-from autorubric.judges.function import FunctionJudge, JudgeFunction
+from autorubric.judges.function import FunctionJudge, JudgeFunction, callable_name
 from autorubric.judges.lexical import LexicalJudge
 from autorubric.judges.recorded import RecordedJudge
 from autorubric.judges.supervised import SupervisedJudge
@@ -85,15 +85,15 @@ class PanelMember:
     def to_dict(self) -> dict[str, Json]:
         """Return the judge's entry in a run's manifest, without secrets."""
         if isinstance(self.judge, DescribedJudge):
-            who = dict(self.judge.describe())
+            about = dict(self.judge.describe())
         else:
             kind = type(self.judge)
-            who = {
+            about = {
                 "judge": f"{kind.__module__}:{kind.__qualname__}",
                 "code": code_digest(self.judge),
                 "describes_itself": False,
             }
-        return {"judge_id": self.judge_id, "weight": self.weight, "samples": self.samples, **who}
+        return {"judge_id": self.judge_id, "weight": self.weight, "samples": self.samples, **about}
 
     async def aclose(self) -> None:
         """Close the judge's connections, if any."""
@@ -138,22 +138,21 @@ def _check_ids(ids: Sequence[object]) -> None:
         raise ArgumentError(f"{taken}; choose another judge_id")
 
 
-def _make_member(given: JudgeLike, prompts: tuple[str | None, str | None]) -> PanelMember:
-    spec = given if isinstance(given, JudgeSpec) else JudgeSpec(given)
-    who: Any = spec.llm_config
+def _make_member(entry: JudgeLike, prompts: tuple[str | None, str | None]) -> PanelMember:
+    spec = entry if isinstance(entry, JudgeSpec) else JudgeSpec(entry)
+    value: Any = spec.llm_config
     config = None
-    if isinstance(who, str | LLMConfig):
-        config = LLMConfig(model=who) if isinstance(who, str) else who
+    if isinstance(value, str | LLMConfig):
+        config = LLMConfig(model=value) if isinstance(value, str) else value
         judge: Judge = _make_model_judge(config, spec.judge_id or config.model, prompts)
-    elif isinstance(who, Judge) and not isinstance(who, type):
-        judge, config = who, _config_of(who)
-    elif callable(who) and not isinstance(who, type):
-        name = spec.judge_id or (who.__name__ if hasattr(who, "__name__") else type(who).__name__)
-        judge = FunctionJudge(function=who, judge_id=name)
+    elif isinstance(value, Judge) and not isinstance(value, type):
+        judge, config = value, _config_of(value)
+    elif callable(value) and not isinstance(value, type):
+        judge = FunctionJudge(function=value, judge_id=spec.judge_id or callable_name(value))
     else:
         raise ArgumentError(
-            f"{who!r} is not a judge; pass a model name, an LLMConfig, a JudgeSpec, an object with judge_id "
-            "and async ask(request), or a function of the request"
+            f"{value!r} is not a judge; pass a model name, an LLMConfig, a JudgeSpec, an object with "
+            "judge_id and async ask(request), or a function of the request"
         )
     judge_id = spec.judge_id or judge.judge_id
     return PanelMember(

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -15,6 +14,7 @@ from autorubric.criteria.declaration import object_schema
 from autorubric.criteria.fields import TextField
 from autorubric.criteria.values import Answer, Submission
 from autorubric.errors import ArgumentError, ReplyError
+from autorubric.judges.answering import Question, Submissions
 from autorubric.judges.base import JudgeRequest, is_blank
 from autorubric.judges.critic_prompt import (
     COMPOSED,
@@ -25,52 +25,41 @@ from autorubric.judges.critic_prompt import (
     text_of,
     variables,
 )
+from autorubric.judges.prompts import ComposedPrompt
+from autorubric.judges.vote import reply_text
 from autorubric.llm.reply_json import parse_json
 from autorubric.llm.transport import ReplySchema
 from autorubric.support.objects import Json
 from autorubric.support.reading_errors import shortened
 
 
-def payload_of(given: Any, schema: type[BaseModel]) -> Json:
-    """Return an evaluator's result as JSON data.
-
-    Raises:
-        ReplyError: If the result is not JSON text, data, an evaluation, or an object whose `.text` is JSON.
-    """
-    if isinstance(given, schema):
-        return given.model_dump()
-    if isinstance(given, str):
-        return parse_json(given)
-    if isinstance(given, Mapping | list):
-        return given
-    text = getattr(given, "text", None)
+def _payload_of(result: Any, schema: type[BaseModel]) -> Json:
+    """Return an evaluator's result as JSON data."""
+    if isinstance(result, schema):
+        return result.model_dump()
+    if isinstance(result, str):
+        return parse_json(result)
+    if isinstance(result, Mapping | list):
+        return result
+    text = getattr(result, "text", None)
     if isinstance(text, str):
         return parse_json(text)
-    if isinstance(given, BaseModel):
-        return given.model_dump()
+    if isinstance(result, BaseModel):
+        return result.model_dump()
     raise ReplyError(
-        f"the evaluator returned {shortened(given)}; expected JSON text, a dict, an instance of "
+        f"the evaluator returned {shortened(result)}; expected JSON text, a dict, an instance of "
         f"{schema.__name__}, or an object whose .text is JSON text"
     )
 
 
-def read_single(case: Case, payload: Json) -> tuple[Answer, ...]:
-    """Return the answer to a single output.
-
-    Raises:
-        ReplyError: If the payload is not an evaluation.
-    """
+def _read_single(case: Case, payload: Json) -> tuple[Answer, ...]:
     if not isinstance(payload, Mapping):
         raise ReplyError(f"{shortened(payload)} is not an evaluation; return one object")
     return (case.criterion.read(payload, case.shown),)
 
 
-def read_batch(cases: Sequence[Case], payload: Json) -> tuple[Answer, ...]:
-    """Return the answers to several outputs, in order.
-
-    Raises:
-        ReplyError: If there is not one evaluation per output, or some cannot be read; all errors are listed.
-    """
+def _read_batch(cases: Sequence[Case], payload: Json) -> tuple[Answer, ...]:
+    """Return the answers to several outputs, in order; the error lists all errors."""
     evaluations = payload.get("evaluations") if isinstance(payload, Mapping) else payload
     if not isinstance(evaluations, list):
         raise ReplyError('the reply is not an object with a list "evaluations"')
@@ -83,7 +72,7 @@ def read_batch(cases: Sequence[Case], payload: Json) -> tuple[Answer, ...]:
     faults = []
     for number, (case, evaluation) in enumerate(zip(cases, evaluations, strict=True), 1):
         try:
-            answers += read_single(case, evaluation)
+            answers += _read_single(case, evaluation)
         except ReplyError as error:
             faults.append(f"evaluation {number}: {error}")
     if faults:
@@ -92,11 +81,7 @@ def read_batch(cases: Sequence[Case], payload: Json) -> tuple[Answer, ...]:
 
 
 def evaluation_of(criterion: BaseCriterion, answer: Answer) -> BaseModel:
-    """Return an answer as an evaluation, an instance of the criterion's schema.
-
-    Raises:
-        ReplyError: If the evaluator abstained, which the schema cannot express, or the fields are invalid.
-    """
+    """Return an answer as an instance of the criterion's schema, which cannot express an abstention."""
     fields = answer.evaluation
     if fields is None:
         if answer.code is None:
@@ -124,40 +109,22 @@ def _from_code(criterion: BaseCriterion, answer: Answer) -> Mapping[str, Json]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asking:
-    """One question to an evaluator.
+class CriticQuestion(Question[tuple[Answer, ...]]):
+    """One question to an evaluator, which has one submission, and one answer, per output."""
 
-    Attributes:
-        prompt: The complete prompt.
-        prompt_of: Builds the prompt for the submissions, which may have been shortened to fit the model.
-        schema: The JSON schema of a model's reply.
-        read: Converts the reply's data to one answer per output; raises `ReplyError` if it is invalid.
-        requests: The same question as one `JudgeRequest` per output, for judges.
-        compared: Whether the prompt shows candidates to compare rather than a single text.
-    """
-
-    prompt: Prompt
-    prompt_of: Callable[[tuple[Submission, ...]], Prompt]
     schema: ReplySchema
-    read: Callable[[Json], tuple[Answer, ...]]
-    requests: tuple[JudgeRequest, ...]
-    compared: bool
+    requests: tuple[JudgeRequest, ...]  # the same question as one request per output, for judges
 
     @property
-    def submissions(self) -> tuple[Submission, ...]:
-        """The submissions to judge, one per output."""
-        return tuple(request.submission for request in self.requests)
+    def composed(self) -> ComposedPrompt:
+        """The messages to a model, with the schema of its reply."""
+        return ComposedPrompt(self.for_model(self.submissions).messages, self.schema)
 
 
-def asking_of(
+def critic_question(
     criterion: BaseCriterion, template: PromptTemplate, cases: Sequence[Case], call: EvaluatorCall
-) -> Asking:
-    """Return the question for one call of a critic.
-
-    Raises:
-        ArgumentError: If the template has an unknown variable, a variable cannot be formatted, or the
-            criterion needs a reference and there is none.
-    """
+) -> CriticQuestion:
+    """Return the question for one call of a critic."""
     if is_blank(call.reference):
         call = replace(call, reference=None)
         if criterion.needs_reference:
@@ -165,27 +132,37 @@ def asking_of(
     schema = criterion.batch_evaluation_schema if call.batch else criterion.evaluation_schema
     next_to_input = not {"input", "inputs"} & set(template.names)
 
-    def prompt_of(submissions: tuple[Submission, ...]) -> Prompt:
+    def fill(submissions: Submissions) -> Prompt:
         left = [case.cut_to(submission) for case, submission in zip(cases, submissions, strict=True)]
         content = template.fill(variables(left, call, next_to_input=next_to_input), composed=COMPOSED)
         return Prompt(role="user", content=content, format_override=schema)
 
-    return Asking(
-        prompt=prompt_of(tuple(case.submission for case in cases)),
-        prompt_of=prompt_of,
-        schema=_wire_schema(criterion, cases, batch=call.batch, may_abstain=call.request is not None),
-        read=partial(read_batch, cases) if call.batch else partial(read_single, cases[0]),
-        requests=tuple(_request(case, call) for case in cases),
+    def read(result: Any) -> tuple[Answer, ...]:
+        try:
+            payload = _payload_of(result, schema)
+            return _read_batch(cases, payload) if call.batch else _read_single(cases[0], payload)
+        except ReplyError as error:
+            if error.reply is None:
+                error.reply = reply_text(getattr(result, "text", result))
+            raise
+
+    requests = tuple(_request(case, call) for case in cases)
+    whole = tuple(case.submission for case in cases)
+    prompt = fill(whole)
+    return CriticQuestion(
+        prompt_of=lambda submissions: prompt if submissions is whole else fill(submissions),
+        read=read,
+        submissions=whole,
         compared=bool(cases[0].shown.names),
+        schema=_wire_schema(criterion, cases, batch=call.batch, may_abstain=call.request is not None),
+        system_prompt=requests[0].system_prompt,
+        sample=requests[0].sample,
+        requests=requests,
     )
 
 
 def case_of(criterion: BaseCriterion, output: Any, given: Any) -> Case:
-    """Return the case for a caller's output.
-
-    Raises:
-        ArgumentError: If the output is not a submission for this criterion.
-    """
+    """Return the case for a caller's output."""
     compares = criterion.level == "ranking"
     if compares or _is_submission(output):
         submission = _parse_submission("" if output is None else output)
@@ -215,12 +192,7 @@ def case_in_panel(request: JudgeRequest) -> Case:
 
 
 def cases_of_batch(criterion: BaseCriterion, outputs: Sequence[Any], inputs: Any) -> list[Case]:
-    """Return the cases for a batch of outputs.
-
-    Raises:
-        ArgumentError: If outputs or inputs are not lists or differ in length, or an output is not a
-            submission for this criterion.
-    """
+    """Return the cases for a batch of outputs."""
     if not _is_list(outputs) or not outputs:
         raise ArgumentError(f"outputs must be a non-empty list; got {shortened(outputs)}")
     if inputs is None:

@@ -69,26 +69,22 @@ class RecordedJudge:
             DatasetError: If the file is not a valid table of labels.
             ArgumentError: If the file has several raters and none is selected, or lacks the selected rater.
         """
-        rows = read_long_table(path)
-        raters = list(dict.fromkeys(row.rater for row in rows))
+        by_rater = _rows_by_rater(path)
+        raters = list(by_rater)
+        second = None
         if orders is not None:
             first, second = _both_orders(orders, rater, raters, path)
-            own = {who: [row for row in rows if row.rater == who] for who in (first, second)}
-            return cls(
-                judge_id=judge_id or first,
-                votes=_votes(str(path), own[first], labels or {}),
-                missing=missing,
-                swapped=_votes(str(path), own[second], labels or {}),
-            )
-        if rater is None and len(raters) != 1:
+        elif rater is None and len(raters) != 1:
             raise ArgumentError(f"{path} has {len(raters)} raters: {', '.join(raters)}; pass rater=…")
-        chosen = raters[0] if rater is None else rater
-        if chosen not in raters:
-            raise ArgumentError(f"{path} has no rater {chosen!r}; available: {', '.join(raters)}")
+        else:
+            first = raters[0] if rater is None else rater
+        if first not in by_rater:
+            raise ArgumentError(f"{path} has no rater {first!r}; available: {', '.join(raters)}")
         return cls(
-            judge_id=judge_id or chosen,
-            votes=_votes(str(path), [row for row in rows if row.rater == chosen], labels or {}),
+            judge_id=judge_id or first,
+            votes=_votes(path, by_rater[first], labels),
             missing=missing,
+            swapped=None if second is None else _votes(path, by_rater[second], labels),
         )
 
     @classmethod
@@ -114,25 +110,22 @@ class RecordedJudge:
             DatasetError: If the file is not a valid table of labels.
             ArgumentError: If a selected rater is not in the file, or no rater has the type.
         """
-        rows = read_long_table(path)
-        there = list(
-            dict.fromkeys(
-                row.rater for row in rows if rater_type is None or row.rater_type in ("", rater_type)
-            )
-        )
-        chosen = list(raters) if raters is not None else there
-        absent = [name for name in chosen if name not in there]
+        by_rater = _rows_by_rater(path)
+        available = [
+            name
+            for name, rows in by_rater.items()
+            if rater_type is None or any(row.rater_type in ("", rater_type) for row in rows)
+        ]
+        chosen = list(raters) if raters is not None else available
+        absent = [name for name in chosen if name not in available]
         if absent or not chosen:
             raise ArgumentError(
-                f"{path} has no {rater_type or ''} rater {', '.join(absent)}; available: {', '.join(there)}"
+                f"{path} has no {rater_type or ''} rater {', '.join(absent)}; "
+                f"available: {', '.join(available)}"
             )
-        by_rater: dict[str, list[LongRow]] = {name: [] for name in chosen}
-        for row in rows:
-            if row.rater in by_rater:
-                by_rater[row.rater].append(row)
         return [
-            cls(judge_id=name, votes=_votes(str(path), own, labels or {}), missing=missing)
-            for name, own in by_rater.items()
+            cls(judge_id=name, votes=_votes(path, by_rater[name], labels), missing=missing)
+            for name in dict.fromkeys(chosen)
         ]
 
     def describe(self) -> dict[str, str]:
@@ -169,6 +162,13 @@ class RecordedJudge:
         return self.votes if request.order in ((), declared) else self.swapped
 
 
+def _rows_by_rater(path: str | Path) -> dict[str, list[LongRow]]:
+    by_rater: dict[str, list[LongRow]] = {}
+    for row in read_long_table(path):
+        by_rater.setdefault(row.rater, []).append(row)
+    return by_rater
+
+
 def _digest(votes: _Votes) -> str:
     text = json.dumps(sorted(votes.items(), key=lambda entry: entry[0]))
     return hashlib.sha256(text.encode("utf-8")).hexdigest()
@@ -203,9 +203,10 @@ def _reply(request: JudgeRequest, value: str, reason: str, confidence: float | N
 
 
 def _votes(
-    source: str, rows: Sequence[LongRow], labels: Mapping[str, str]
+    path: str | Path, rows: Sequence[LongRow], labels: Mapping[str, str] | None
 ) -> dict[tuple[str, str, int], tuple[str, str, float | None]]:
     votes: dict[tuple[str, str, int], tuple[str, str, float | None]] = {}
+    labels = labels or {}
     faults = []
     for row in rows:
         key = (row.item_id, row.criterion, row.sample)
@@ -218,5 +219,5 @@ def _votes(
             )
         votes[key] = (labels.get(row.value, row.value), row.reason, row.confidence)
     if faults:
-        raise DatasetError(source, faults)
+        raise DatasetError(str(path), faults)
     return votes

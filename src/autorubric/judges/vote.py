@@ -6,7 +6,7 @@ import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 
@@ -33,17 +33,11 @@ Clock = Callable[[], float]
 
 
 class Cast(NamedTuple):
-    """A vote with its message exchange and error.
-
-    Attributes:
-        vote: The vote that was cast.
-        exchanged: The messages sent and received, if a model was called or a reply could not be read.
-        error: The error of a failed vote; None for other votes.
-    """
+    """A vote with its message exchange and error."""
 
     vote: JudgeVote
-    exchanged: Exchanged | None = None
-    error: JudgeError | None = None
+    exchanged: Exchanged | None = None  # if a model was called or a reply could not be read
+    error: JudgeError | None = None  # the error of a failed vote
 
 
 async def cast_vote(member: PanelMember, request: JudgeRequest, *, clock: Clock = time.perf_counter) -> Cast:
@@ -94,14 +88,7 @@ def _make_cast(
     if isinstance(outcome, JudgeError):
         return _failed_cast(member, request, outcome, seconds)
     if not outcome.asked:
-        vote = JudgeVote(
-            judge_id=member.judge_id,
-            sample=request.sample,
-            status="not_asked",
-            weight=member.weight,
-            order=request.order or None,
-        )
-        return Cast(vote=vote)
+        return Cast(vote=_vote(member, request, status="not_asked"))
     try:
         answer = read_answer(request, outcome)
     except ReplyError as error:
@@ -115,13 +102,23 @@ def _make_cast(
     return Cast(_answered_vote(member, request, outcome, answer, seconds), outcome.exchanged)
 
 
+def _vote(member: PanelMember, request: JudgeRequest, **fields: Any) -> JudgeVote:
+    return JudgeVote(
+        judge_id=member.judge_id,
+        sample=request.sample,
+        weight=member.weight,
+        order=request.order or None,
+        **fields,
+    )
+
+
 def _answered_vote(
     member: PanelMember, request: JudgeRequest, outcome: JudgeReply, answer: Answer, seconds: float
 ) -> JudgeVote:
     is_choice = request.criterion.level in ("ordinal", "nominal")
-    return JudgeVote(
-        judge_id=member.judge_id,
-        sample=request.sample,
+    return _vote(
+        member,
+        request,
         status="abstained" if answer.abstains else "answered",
         answer=answer.code,
         verdict=_verdict(answer) if request.criterion.level == "binary" else None,
@@ -130,9 +127,7 @@ def _answered_vote(
         value=answer.value,
         na=answer.na,
         reason=outcome.reason or answer.reason,
-        weight=member.weight,
         confidence=outcome.confidence,
-        order=request.order or None,
         model=outcome.model,
         truncated=outcome.truncated,
         token_usage=outcome.usage,
@@ -142,11 +137,7 @@ def _answered_vote(
 
 
 def read_answer(request: JudgeRequest, reply: JudgeReply) -> Answer:
-    """Parse the answer in a reply, using the request's criterion.
-
-    Raises:
-        ReplyError: If the reply is not a valid answer to the criterion.
-    """
+    """Return the answer in a reply, read by the request's criterion."""
     if reply.answer is None:
         return Answer(code=None, cannot_assess=True, reason=reply.reason)
     if isinstance(reply.answer, Answer):
@@ -160,16 +151,16 @@ def _verdict(answer: Answer) -> CriterionVerdict:
     return CriterionVerdict.MET if answer.value == 1.0 else CriterionVerdict.UNMET
 
 
-def reply_text(given: object) -> str | None:
+def reply_text(result: object) -> str | None:
     """Return a judge's or evaluator's result as text, with data as JSON; None if it cannot be converted."""
-    if isinstance(given, BaseModel):
-        given = given.model_dump()
-    if isinstance(given, str):
-        return given
-    if given is None or not isinstance(given, Mapping | list | tuple | bool | int | float):
+    if isinstance(result, BaseModel):
+        result = result.model_dump()
+    if isinstance(result, str):
+        return result
+    if not isinstance(result, Mapping | list | tuple | bool | int | float):
         return None
     try:
-        return json.dumps(given, ensure_ascii=False)
+        return json.dumps(result, ensure_ascii=False)
     except (TypeError, ValueError, RecursionError):
         return None
 
@@ -182,14 +173,12 @@ def _failed_cast(
     exchanged: Exchanged | None = None,
 ) -> Cast:
     _log_once(member, error)
-    vote = JudgeVote(
-        judge_id=member.judge_id,
-        sample=request.sample,
+    vote = _vote(
+        member,
+        request,
         status="failed",
-        weight=member.weight,
         error=f"{type(error).__name__}: {error}",
         unreadable=isinstance(error, ReplyError),
-        order=request.order or None,
         model=error.selected_model,
         token_usage=error.usage,
         completion_cost=error.cost,

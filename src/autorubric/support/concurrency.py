@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import concurrent.futures
 import contextvars
 import functools
 import inspect
@@ -12,7 +13,7 @@ import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable
 from itertools import chain
 from types import TracebackType
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
 
 from autorubric.errors import JudgeError
 
@@ -145,10 +146,65 @@ class NoStrayCancellation:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if isinstance(error, asyncio.CancelledError):
-            task = asyncio.current_task()
-            if task is None or not task.cancelling():
-                raise JudgeError(f"{self._who} raised CancelledError") from error
+        if isinstance(error, asyncio.CancelledError) and not is_cancelled():
+            raise JudgeError(f"{self._who} raised CancelledError") from error
+
+
+def is_cancelled() -> bool:
+    """Return whether the running task is being cancelled, and not only an object that it awaits."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+async def call_user_code(
+    function: Callable[..., Any],
+    *arguments: Any,
+    error_of: Callable[[BaseException], Exception] = JudgeError,
+    thread: Literal["pool", "daemon"] | None = "pool",
+) -> Any:
+    """Call a function of the caller and return its result, which is awaited if it is awaitable.
+
+    A coroutine function runs in the event loop, any other function in a thread, so that it can block. The
+    task can stop waiting for a daemon thread, which keeps running but does not keep the process alive.
+
+    error_of: Makes the error for a `StopIteration`, which cannot leave a thread, and for an exit in a daemon
+    thread, which would end the event loop.
+    thread: None to call a function that is not a coroutine function in the event loop.
+    """
+
+    if thread is None or inspect.iscoroutinefunction(function):
+        result = function(*arguments)
+        return await result if inspect.isawaitable(result) else result
+
+    def call_in_thread() -> Any:
+        try:
+            return function(*arguments)
+        except BaseException as error:
+            is_exit = thread == "daemon" and not isinstance(error, Exception)
+            if is_exit or isinstance(error, StopIteration):
+                raise error_of(error) from error
+            raise
+
+    if thread == "pool":
+        result = await asyncio.to_thread(call_in_thread)
+    else:
+        result = await _in_daemon_thread(call_in_thread)
+    return await result if inspect.isawaitable(result) else result
+
+
+def _in_daemon_thread(function: Callable[[], Any]) -> asyncio.Future[Any]:
+    future: concurrent.futures.Future[Any] = concurrent.futures.Future()
+    future.set_running_or_notify_cancel()
+
+    def run() -> None:
+        try:
+            future.set_result(function())
+        except Exception as error:
+            future.set_exception(error)
+
+    context = contextvars.copy_context()
+    threading.Thread(target=context.run, args=(run,), name="autorubric-provider", daemon=True).start()
+    return asyncio.wrap_future(future)
 
 
 def loop_is_running() -> bool:

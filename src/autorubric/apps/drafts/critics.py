@@ -37,10 +37,10 @@ from autorubric.criteria.values import Submission
 from autorubric.errors import ArgumentError, JudgeError, ReplyError
 from autorubric.grading.base import GradingTask
 from autorubric.grading.grader import CriterionGrader
+from autorubric.judges.answering import CallableSource, callable_source_of
 from autorubric.judges.base import Judge
 from autorubric.judges.critic import Critic
 from autorubric.judges.critic_prompt import PromptTemplate
-from autorubric.judges.evaluators import CallableEvaluator, called_of
 from autorubric.judges.model import ModelJudge
 from autorubric.llm.client import LLMClient
 from autorubric.llm.config import LLMConfig
@@ -218,33 +218,33 @@ def rubric_critic(
         teacher = model_config(teacher, config)
     if isinstance(teacher, LLMClient):
         teacher = ModelJudge(judge_id=teacher.config.model, client=teacher)
-    called = None if isinstance(teacher, Judge) else called_of(teacher)
-    if called is not None and called.sync is not teacher and called.later is not teacher:
+    source = None if isinstance(teacher, Judge) else callable_source_of(teacher)
+    if source is not None and source.sync is not teacher and source.asynchronous is not teacher:
         judges: list[Any] = [Critic(evaluator=teacher, criterion=criterion) for criterion in rubric]
         about: Mapping[str, Json] = {"teacher": qualified_name(teacher)}
     else:
         judges, about = [teacher], {}
     grader = CriterionGrader(judges=judges, on_failure="exclude")
     member = grader.members[0]
-    name = called.name if called else member.judge_id
-    is_later = called is not None and called.later is not None
-    provider = provider_name(member.config) if member.config else ("function" if called else "judge")
+    name = source.name if source else member.judge_id
+    is_async = source is not None and source.asynchronous is not None
+    provider = provider_name(member.config) if member.config else ("function" if source else "judge")
     return RubricCritic(
         rubric=rubric,
         grader=grader,
         threshold=float(least),
         about=about or member.to_dict(),
         asked=Provenance(provider=provider, asked_model=name, attempted_models=(name,)),
-        parallel=_parallel(called, grader.models, config),
-        timeout=timeout_of(config) if is_later else None,
+        parallel=_parallel(source, grader.models, config),
+        timeout=timeout_of(config) if is_async else None,
     )
 
 
 def _parallel(
-    called: CallableEvaluator | None, models: Sequence[LLMConfig], config: Mapping[str, Json] | None
+    source: CallableSource | None, models: Sequence[LLMConfig], config: Mapping[str, Json] | None
 ) -> int | None:
-    if called is not None:
-        return parallel_of(called, config)
+    if source is not None:
+        return parallel_of(source, config)
     return min((one.max_parallel_requests for one in models if one.max_parallel_requests), default=None)
 
 

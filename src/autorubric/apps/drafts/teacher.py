@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 import json
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from math import inf
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
@@ -23,16 +22,19 @@ from autorubric.apps.drafts.provenance import (
     failure_of,
     usage_dict,
 )
-from autorubric.criteria.conditions import qualified_name
 from autorubric.criteria.values import Submission
 from autorubric.errors import ArgumentError, BudgetError, JudgeError, ReplyError
-from autorubric.judges.base import Judge
-from autorubric.judges.evaluators import CallableEvaluator, called_of
-from autorubric.judges.model import ask_truncating, asked_of
-from autorubric.llm.client import LLMClient
+from autorubric.judges.answering import (
+    CallableSource,
+    ModelSource,
+    Question,
+    Submissions,
+    is_judge,
+    source_of,
+)
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.names import prefix_of
-from autorubric.llm.transport import Exchange, Message, ReplySchema
+from autorubric.llm.transport import Exchange, ReplySchema
 from autorubric.support.concurrency import NoStrayCancellation
 from autorubric.support.objects import Json
 from autorubric.support.reading_errors import shortened
@@ -44,21 +46,13 @@ Clock = Callable[[], float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TeacherQuestion(Generic[T]):
-    """A question to a teacher.
+    """A question to a teacher."""
 
-    Attributes:
-        prompt_of: A function that builds the prompt for the output, or for the truncated output.
-        output: The output of the draft.
-        read: A function that parses a reply to the answer and raises `ReplyError` if it cannot.
-        schema: JSON schema of the reply; None for text.
-        may_cut: Whether the output may be truncated to fit the model's context, if its config allows this.
-    """
-
-    prompt_of: Callable[[str], TeacherPrompt]
-    output: str
-    read: Callable[[str], T]
-    schema: ReplySchema | None = None
-    may_cut: bool = True
+    prompt_of: Callable[[str], TeacherPrompt]  # builds the prompt for the output, or the truncated output
+    output: str  # the output of the draft
+    read: Callable[[str], T]  # converts a reply to the answer; raises `ReplyError` if it cannot
+    schema: ReplySchema | None = None  # JSON schema of the reply; None for text
+    may_cut: bool = True  # whether the output may be truncated to fit a model, if its config allows this
 
 
 class Teacher(Protocol):
@@ -83,34 +77,24 @@ class Teacher(Protocol):
 
 
 def teacher_of(
-    given: Any, config: Mapping[str, Json] | None = None, *, clock: Clock = time.perf_counter
+    teacher: Any, config: Mapping[str, Json] | None = None, *, clock: Clock = time.perf_counter
 ) -> Teacher:
-    """Return the teacher for a caller's argument.
-
-    Args:
-        clock: A function that returns the time in seconds.
-    """
-    if isinstance(given, str):
-        given = model_config(given, config)
-    if isinstance(given, LLMConfig):
-        given = LLMClient(given)
-    if isinstance(given, LLMClient):
-        return _ModelTeacher(given, clock)
-    called = called_of(given)
-    # An object that has every attribute, such as a mock, is not a judge for that reason.
-    judges = inspect.iscoroutinefunction(getattr(type(given), "ask", None))
-    if called is not None and not judges:
-        # A thread cannot be interrupted.
-        timeout = None if called.later is None else timeout_of(config)
-        return _Function(called, clock, timeout, parallel_of(called, config))
-    if isinstance(given, Judge) and not isinstance(given, type):
+    """Return the teacher for a caller's argument; `clock` returns the time in seconds."""
+    if is_judge(teacher):
         raise ArgumentError(
-            f"teacher {given.judge_id!r} is a judge, which votes on criteria and does not write critiques; "
+            f"teacher {teacher.judge_id!r} is a judge, which votes on criteria and does not write critiques; "
             "pass rubric as well, or a model as the teacher"
         )
+    source = source_of(model_config(teacher, config) if isinstance(teacher, str) else teacher)
+    if isinstance(source, ModelSource):
+        return _ModelTeacher(source, clock)
+    if isinstance(source, CallableSource):
+        # A thread cannot be interrupted.
+        timeout = None if source.asynchronous is None else timeout_of(config)
+        return _FunctionTeacher(source, clock, timeout, parallel_of(source, config))
     raise ArgumentError(
         "teacher must be a model name, an LLMConfig, an object with forward(prompt) or aforward(prompt), "
-        f"or a function of the prompt; got {shortened(given)}"
+        f"or a function of the prompt; got {shortened(teacher)}"
     )
 
 
@@ -139,7 +123,7 @@ def timeout_of(config: Mapping[str, Json] | None) -> float | None:
     return float(seconds)
 
 
-def parallel_of(called: CallableEvaluator, config: Mapping[str, Json] | None) -> int | None:
+def parallel_of(source: CallableSource, config: Mapping[str, Json] | None) -> int | None:
     """Return the maximum number of concurrent calls of a function; None if there is no limit.
 
     A sync function is called for one draft at a time unless the config allows more, because it might not be
@@ -147,7 +131,7 @@ def parallel_of(called: CallableEvaluator, config: Mapping[str, Json] | None) ->
     """
     most = _generation(config).get("max_parallel_requests")
     if most is None:
-        return 1 if called.later is None else None
+        return 1 if source.asynchronous is None else None
     if isinstance(most, bool) or not isinstance(most, int) or most < 1:
         raise ArgumentError(
             f'config: "max_parallel_requests" must be a positive integer; got {shortened(most)}'
@@ -167,38 +151,43 @@ def _generation(config: Mapping[str, Json] | None) -> Mapping[str, Json]:
 
 @dataclass(frozen=True, slots=True)
 class _ModelTeacher:
-    client: LLMClient
+    source: ModelSource
     clock: Clock
 
     @property
     def parallel(self) -> int | None:
-        return self.client.config.max_parallel_requests
+        return self._config.max_parallel_requests
 
     @property
     def models(self) -> tuple[LLMConfig, ...]:
-        return (self.client.config,)
+        return self.source.models
+
+    @property
+    def _config(self) -> LLMConfig:
+        return self.source.client.config
 
     def describe(self) -> dict[str, Json]:
-        return asked_of(self.client.config)
+        return self.source.describe("teacher")
 
     async def ask(self, question: TeacherQuestion[T]) -> Answered[T]:
-        config = self.client.config
-        asked = Provenance(provider=provider_name(config), asked_model=config.model)
+        asked = Provenance(provider=provider_name(self._config), asked_model=self.source.name)
         started = self.clock()
 
-        async def ask(submissions: tuple[Submission, ...]) -> Exchange[T]:
-            content = question.prompt_of(submissions[0].text or "").content
-            message = Message(role="user", content=content)
-            return await self.client.ask_text([message], read=question.read, schema=question.schema)
+        def prompt_of(submissions: Submissions) -> TeacherPrompt:
+            output = submissions[0].text if submissions else question.output
+            return question.prompt_of(output or "")
 
-        policy = config.truncate if question.may_cut else None
-        whole = (Submission(text=question.output),)
+        submissions = (Submission(text=question.output),) if question.may_cut else ()
+        to_source = Question(
+            prompt_of=prompt_of, read=question.read, submissions=submissions, schema=question.schema
+        )
         try:
-            with NoStrayCancellation(f"teacher {config.model!r}"):
-                exchange, truncated = await ask_truncating(ask, whole, policy, compared=False)
+            with NoStrayCancellation(f"teacher {self.source.name!r}"):
+                answer, exchange, truncated = await self.source.ask(to_source)
         except JudgeError as error:
             spent = replace(asked, latency_s=self.clock() - started)
             return failed(error, spent)
+        assert exchange is not None
         spent = replace(asked, latency_s=self.clock() - started, truncated=truncated)
         provenance = _provenance_of(exchange, spent)
         if exchange.refusal is not None:
@@ -207,10 +196,10 @@ class _ModelTeacher:
             )
             text = exchange.replies[-1] or exchange.refusal
             return Answered(answer=None, text=text, provenance=provenance, failure=refused)
-        return Answered(answer=exchange.answer, text=exchange.replies[-1], provenance=provenance)
+        return Answered(answer=answer, text=exchange.replies[-1], provenance=provenance)
 
     async def aclose(self) -> None:
-        await self.client.aclose()
+        await self.source.aclose()
 
 
 def _provenance_of(exchange: Exchange[Any], asked: Provenance) -> Provenance:
@@ -226,26 +215,22 @@ def _provenance_of(exchange: Exchange[Any], asked: Provenance) -> Provenance:
 
 
 @dataclass(frozen=True, slots=True)
-class _Function:
-    called: CallableEvaluator
+class _FunctionTeacher:
+    source: CallableSource
     clock: Clock
     timeout: float | None
     parallel: int | None
     models: ClassVar[tuple[LLMConfig, ...]] = ()
-    _name: str = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_name", self.called.name)
 
     def describe(self) -> dict[str, Json]:
-        return {"teacher": qualified_name(self.called.source)}
+        return self.source.describe("teacher")
 
     async def ask(self, question: TeacherQuestion[T]) -> Answered[T]:
-        asked = Provenance(provider="function", asked_model=self._name, attempted_models=(self._name,))
+        name = self.source.name
+        asked = Provenance(provider="function", asked_model=name, attempted_models=(name,))
         started = self.clock()
         try:
-            given = await self._call(question.prompt_of(question.output))
-            reply = _reply_of(given)
+            reply = await self._reply(question.prompt_of(question.output))
         # Not an error of the function: it is called again by the pass that resumes.
         except BudgetError:
             raise
@@ -255,9 +240,9 @@ class _Function:
         measured = self.clock() - started
         provenance = Provenance(
             provider=reply.provider or "function",
-            asked_model=self._name,
-            selected_model=reply.selected_model or self._name,
-            attempted_models=tuple(reply.attempted_models or ()) or (reply.selected_model or self._name,),
+            asked_model=name,
+            selected_model=reply.selected_model or name,
+            attempted_models=tuple(reply.attempted_models or ()) or (reply.selected_model or name,),
             request_id=reply.request_id,
             latency_s=measured if reply.latency_s is None else reply.latency_s,
             usage=reply.usage,
@@ -268,11 +253,11 @@ class _Function:
         except ReplyError as error:
             return Answered(answer=None, text=reply.text, provenance=provenance, failure=failure_of(error))
 
-    async def _call(self, prompt: TeacherPrompt) -> Any:
+    async def _reply(self, prompt: TeacherPrompt) -> TeacherReply:
         try:
             async with asyncio.timeout(self.timeout) as limit:
-                with NoStrayCancellation(f"teacher {self._name!r}"):
-                    return await self.called.call(prompt)
+                with NoStrayCancellation(f"teacher {self.source.name!r}"):
+                    return _read_reply(await self.source.call(prompt))
         except TimeoutError as error:
             if limit.expired():
                 raise TimeoutError(f"no answer within {self.timeout:g} seconds") from error
@@ -290,23 +275,23 @@ def provider_name(config: LLMConfig) -> str | None:
     return "openai_compatible" if config.api_base else None
 
 
-def _reply_of(given: Any) -> TeacherReply:
+def _read_reply(result: Any) -> TeacherReply:
     """Convert the value returned by a teacher function to a reply."""
-    if isinstance(given, TeacherReply):
-        return given
-    if isinstance(given, str):
-        return TeacherReply(text=given)
-    text = getattr(given, "text", None)
+    if isinstance(result, TeacherReply):
+        return result
+    if isinstance(result, str):
+        return TeacherReply(text=result)
+    text = getattr(result, "text", None)
     if isinstance(text, str):
         return TeacherReply(text=text)
-    if isinstance(given, BaseModel):
-        given = given.model_dump(mode="json")
-    if isinstance(given, Mapping | list):
+    if isinstance(result, BaseModel):
+        result = result.model_dump(mode="json")
+    if isinstance(result, Mapping | list):
         try:
-            return TeacherReply(text=json.dumps(given, ensure_ascii=False, allow_nan=False))
+            return TeacherReply(text=json.dumps(result, ensure_ascii=False, allow_nan=False))
         except (TypeError, ValueError, RecursionError) as error:
             raise ReplyError(f"the teacher returned data that is not JSON: {error}") from None
     raise ReplyError(
         "the teacher must return a string, a dict, a TeacherReply, or an object with a string attribute "
-        f"'text'; it returned {shortened(given)}"
+        f"'text'; it returned {shortened(result)}"
     )

@@ -1,9 +1,9 @@
-from .calls import Hint as Hint
 from .criteria import (
     QualitativeCriteria as QualitativeCriteria,
     QuantitativeCriteria as QuantitativeCriteria,
     RubricThreshold as RubricThreshold,
 )
+from .evaluations import Hint as Hint
 from .generators import LLM as LLM, Attempt as Attempt
 from .result import (
     StageError as StageError,

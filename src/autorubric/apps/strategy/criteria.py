@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
-from autorubric.apps.strategy.calls import Hint, current_ledger
+from autorubric.apps.strategy.evaluations import Hint, current_trace, total_cost, total_usage
 from autorubric.apps.strategy.sampling import (
     Extract,
     SampledCriteria,
@@ -89,7 +89,7 @@ class QualitativeCriteria(SampledCriteria[bool]):
         return gate(self.expression)
 
     def _decide(self, votes: tuple[JudgeVote, ...]) -> SampledEvaluation[bool]:
-        samples = tuple(_reason_of(vote) for vote in votes)
+        samples = tuple(_has_passed(vote) for vote in votes)
         valid = [one for one in samples if one is not None]
         enough = self._enough(len(valid), len(votes))
         # If the number of fresh votes differs from num_samples, the same proportion must pass.
@@ -174,7 +174,7 @@ class QuantitativeCriteria(SampledCriteria[float]):
         return float(vote.answer) if self.min <= vote.answer <= self.max else None
 
 
-def _reason_of(vote: JudgeVote) -> bool | None:
+def _has_passed(vote: JudgeVote) -> bool | None:
     return vote.answer if vote.status == "answered" and isinstance(vote.answer, bool) else None
 
 
@@ -230,14 +230,12 @@ class RubricEvaluation:
     @property
     def usage(self) -> TokenUsage | None:
         """Return the total token usage of all votes, or None if no usage was reported."""
-        counted = [report.token_usage for report in self.reports if report.token_usage is not None]
-        return sum(counted, TokenUsage()) if counted else None
+        return total_usage(report.token_usage for report in self.reports)
 
     @property
     def cost(self) -> float | None:
         """Return the total known cost of the votes in US dollars, or None if no cost is known."""
-        known = [report.completion_cost for report in self.reports if report.completion_cost is not None]
-        return sum(known) if known else None
+        return total_cost(report.completion_cost for report in self.reports)
 
     def to_dict(self) -> dict[str, Json]:
         """Return the evaluation as JSON-compatible data."""
@@ -254,8 +252,7 @@ class RubricEvaluation:
         if self.value is not False:
             return ()
         whole = Hint(candidate=candidate, criterion="rubric", score=self.score, min_score=self.min_score)
-        lost = [one for one in self.reports[0].report if _lost(one)]
-        return (whole, *(_hint(one, candidate, reasons) for one in lost))
+        return (whole, *(_hint(one, candidate, reasons) for one in self.reports[0].report if _is_lost(one)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,7 +284,7 @@ class RubricThreshold:
         if isinstance(self.grader, Grader):
             self.grader.check_rubrics([self.rubric])
         score = self.min_score
-        if isinstance(score, bool) or not isinstance(score, int | float) or not math.isfinite(score):
+        if not _is_number(score):
             raise ArgumentError(f"min_score must be a finite number; got {score!r}")
         normalised = isinstance(self.grader, CriterionGrader) and self.grader.policy.normalize
         if normalised and not 0 <= score <= 1:
@@ -316,14 +313,18 @@ class RubricThreshold:
             candidate: A string, `{"thinking": …, "output": …}`, or other data, which is converted to JSON.
             context: The question that the candidate answers, as a string or other data.
         """
-        ledger = current_ledger()
-        place = ledger.reserve()
-        rounds = range(1, ledger.fresh + 1) if ledger.fresh else range(1)
+        trace = current_trace()
+        place = trace.reserve()
+        rounds = range(1, trace.fresh + 1) if trace.fresh else range(1)
         gradings = (self._grade(candidate, context, one) for one in rounds)
         # All gradings finish before an error is raised, so that none is left running.
         graded = await asyncio.gather(*gradings, return_exceptions=True)
-        evaluation = RubricEvaluation(reports=tuple(map(_report, graded)), min_score=self.min_score)
-        ledger.enter(place, evaluation)
+        for one in graded:
+            if isinstance(one, BaseException):
+                raise one
+        reports = tuple(one for one in graded if isinstance(one, EnsembleEvaluationReport))
+        evaluation = RubricEvaluation(reports=reports, min_score=self.min_score)
+        trace.enter(place, evaluation)
         return evaluation
 
     async def _grade(self, candidate: Any, context: Any, fresh: int) -> EnsembleEvaluationReport:
@@ -340,13 +341,7 @@ class RubricThreshold:
         return evaluation.score
 
 
-def _report(graded: EnsembleEvaluationReport | BaseException) -> EnsembleEvaluationReport:
-    if isinstance(graded, BaseException):
-        raise graded
-    return graded
-
-
-def _lost(report: EnsembleCriterionReport) -> bool:
+def _is_lost(report: EnsembleCriterionReport) -> bool:
     value = report.score_value
     if value is None or report.decision.assumed:
         return False
@@ -355,13 +350,11 @@ def _lost(report: EnsembleCriterionReport) -> bool:
 
 def _hint(report: EnsembleCriterionReport, candidate: int, reasons: bool) -> Hint:
     best = 1.0 if report.criterion.weight >= 0 else 0.0
-    written: Sequence[str] = [
-        vote.reason for vote in report.votes if vote.status == "answered" and vote.reason
-    ]
+    answered = [vote for vote in report.votes if vote.status == "answered"]
     return Hint(
         candidate=candidate,
         criterion=report.name,
-        passed=sum(1 for vote in report.votes if vote.status == "answered" and vote.value == best),
+        passed=sum(vote.value == best for vote in answered),
         samples=len(report.votes),
-        reasons=tuple(written) if reasons else (),
+        reasons=tuple(vote.reason for vote in answered if vote.reason) if reasons else (),
     )

@@ -7,8 +7,11 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, Self, TypeAlias
 
-from autorubric.apps.strategy.calls import CallResult, Hint, called, is_yielding, name_of, takes_both
+from autorubric.apps.strategy.evaluations import Hint
+from autorubric.apps.strategy.steps import UserFunction, user_function
 from autorubric.errors import ArgumentError, ReplyError, TokenUsage
+from autorubric.judges.answering import ModelSource, Question
+from autorubric.judges.function import callable_name
 from autorubric.llm.client import LLMClient
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.transport import Message
@@ -30,24 +33,18 @@ class Attempt(int):
 
     def __new__(cls, number: int, *, iteration: int, position: int, hints: tuple[Hint, ...] = ()) -> Self:
         """Create the attempt with this number."""
-        made = super().__new__(cls, number)
-        made.iteration, made.position, made.hints = iteration, position, hints
-        return made
+        attempt = super().__new__(cls, number)
+        attempt.iteration, attempt.position, attempt.hints = iteration, position, hints
+        return attempt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Generated:
-    """A candidate returned by a generator.
-
-    Attributes:
-        content: The generated content.
-        usage: Tokens spent, if a model generated it.
-        spent: US dollars spent, if known.
-    """
+    """A candidate returned by a generator."""
 
     content: Any
     usage: TokenUsage | None = None
-    spent: float | None = None
+    spent: float | None = None  # US dollars
 
 
 _END: Final = object()
@@ -56,154 +53,95 @@ Stream: TypeAlias = Iterator[Any] | AsyncIterator[Any]
 """A generator object or any other iterator, sync or async."""
 
 
-def is_stream(given: Any) -> bool:
-    """Return whether a value is a stream of candidates and not itself a candidate."""
-    return isinstance(given, Iterator | AsyncIterator)
-
-
-class Streamed:
+class CandidateStream:
     """The candidates of one stream, stored by position and available in any order."""
 
     def __init__(self, stream: Stream, name: str) -> None:
-        self._stream = stream
+        self.stream = stream
         self._name = name
         self._lock = asyncio.Lock()
-        self._came: list[Any] = []
+        self._candidates: list[tuple[Any, Exception | None]] = []
 
-    async def at(self, place: int) -> Generated:
-        """Return the candidate at a position, counted from 0."""
+    async def at(self, position: int) -> Generated:
+        """Return the candidate at a position, counted from 0; an error of the stream takes one position."""
         async with self._lock:
-            while len(self._came) <= place:
-                self._came.append(await self._next())
-        content = self._came[place]
-        if isinstance(content, _Raised):
-            raise content.error
+            while len(self._candidates) <= position:
+                self._candidates.append(await self._next())
+        content, error = self._candidates[position]
+        if error is not None:
+            raise error
         if content is None:
             raise ReplyError(f"{self._name} yielded None; it must yield candidates")
         return Generated(content=content)
 
-    async def _next(self) -> Any:
-        """Return the next item of the stream; an error raised by the stream replaces the item."""
+    async def _next(self) -> tuple[Any, Exception | None]:
         try:
-            if isinstance(self._stream, AsyncIterator):
-                content = await anext(self._stream, _END)
+            if isinstance(self.stream, AsyncIterator):
+                content = await anext(self.stream, _END)
             else:
-                content = await asyncio.to_thread(next, self._stream, _END)
+                content = await asyncio.to_thread(next, self.stream, _END)
         except Exception as error:
-            return _Raised(error)
+            return None, error
         if content is not _END:
-            return content
-        count = sum(not isinstance(one, _Raised) for one in self._came)
-        return _Raised(ReplyError(f"{self._name} yielded only {count} of the requested candidates"))
-
-    def is_of(self, stream: Stream) -> bool:
-        """Return whether the candidates come from this stream object."""
-        return self._stream is stream
-
-    async def aclose(self) -> None:
-        """Close the stream."""
-        await close(self._stream)
+            return content, None
+        count = sum(error is None for _, error in self._candidates)
+        return None, ReplyError(f"{self._name} yielded only {count} of the requested candidates")
 
 
-class _Raised:
-    """An error that a stream raised instead of a candidate."""
-
-    def __init__(self, error: Exception) -> None:
-        self.error = error
-
-
-class Given:
+class StreamGenerator:
     """A generator that takes the candidates of all rounds from a caller's stream and does not close it."""
 
-    def __init__(self, stream: Stream, name: str) -> None:
-        self._streamed = Streamed(stream, name)
+    def __init__(self, stream: Stream) -> None:
+        self._candidates = CandidateStream(stream, callable_name(stream))
 
     async def generate(self, prompt: Any, attempt: Attempt) -> Generated:
-        """Return the stream's candidate with the number of the attempt."""
-        return await self._streamed.at(int(attempt))
+        return await self._candidates.at(int(attempt))
 
     async def aclose(self) -> None:
         """Do nothing; the caller owns the stream and must close it."""
 
 
-class Yielding:
-    """A generator that calls a generator function once per round and takes the candidates that it yields.
-
-    Args:
-        function: A sync or async generator function of `(prompt)` or `(prompt, attempt)`, where `attempt` is
-            the first attempt of the round.
-    """
-
-    def __init__(self, function: Callable[..., Any], name: str) -> None:
-        self._function = function
-        self._both = takes_both(function, "generate", ("prompt", "attempt"))
-        self._rounds = _Rounds(name)
-
-    async def generate(self, prompt: Any, attempt: Attempt) -> Generated:
-        """Return the candidate at the attempt's position in its round."""
-        arguments = (prompt, attempt) if self._both else (prompt,)
-        streamed = await self._rounds.streamed(attempt.iteration, lambda: self._function(*arguments))
-        return await streamed.at(attempt.position)
-
-    async def aclose(self) -> None:
-        """Close the generator of the current round, if any."""
-        await self._rounds.aclose()
-
-
-class Returning:
+class FunctionGenerator:
     """A generator that calls a function for each candidate.
 
-    The function may also return a generator of the round's candidates, which is only known from its return
-    value. The first generator returned in a round is then used, and the others are closed unstarted.
+    The function may also return a stream of the round's candidates. The first stream of a round, that of the
+    round's first attempt if the function is a generator function, is then used; the others are closed
+    unstarted.
     """
 
-    def __init__(self, function: CallResult) -> None:
+    def __init__(self, function: UserFunction) -> None:
         self._function = function
-        self._rounds = _Rounds(function.name)
+        self._lock = asyncio.Lock()
+        self._round = 0
+        self._candidates: CandidateStream | None = None
 
     async def generate(self, prompt: Any, attempt: Attempt) -> Generated:
-        """Call the function and return the candidate for an attempt."""
         content = await self._function.call(prompt, attempt)
         if content is None:
             raise ReplyError(f"{self._function.name} returned None; it must return a candidate")
-        if not is_stream(content):
+        if not isinstance(content, Iterator | AsyncIterator):
             return Generated(content=content)
-        streamed = await self._rounds.streamed(attempt.iteration, lambda: content)
-        if not streamed.is_of(content):
-            await close(content)
-        return await streamed.at(attempt.position)
+        candidates = await self._round_candidates(attempt.iteration, content)
+        if candidates.stream is not content:
+            await _close(content)
+        return await candidates.at(attempt.position)
 
-    async def aclose(self) -> None:
-        """Close the generator of the current round, if any."""
-        await self._rounds.aclose()
-
-
-class _Rounds:
-    """The stream of the current round."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._lock = asyncio.Lock()
-        self._round = 0
-        self._streamed: Streamed | None = None
-
-    async def streamed(self, iteration: int, begin: Callable[[], Stream]) -> Streamed:
-        """Return the stream of a round, starting it first if necessary."""
+    async def _round_candidates(self, iteration: int, stream: Stream) -> CandidateStream:
         async with self._lock:
-            if self._streamed is None or iteration != self._round:
+            if self._candidates is None or iteration != self._round:
                 await self.aclose()
-                self._round, self._streamed = iteration, Streamed(begin(), self._name)
-            return self._streamed
+                self._round = iteration
+                self._candidates = CandidateStream(stream, self._function.name)
+            return self._candidates
 
     async def aclose(self) -> None:
-        """Close the current stream, if any."""
-        streamed, self._streamed = self._streamed, None
-        if streamed is not None:
-            await streamed.aclose()
+        """Close the stream of the current round, if any."""
+        candidates, self._candidates = self._candidates, None
+        if candidates is not None:
+            await _close(candidates.stream)
 
 
-async def close(stream: Stream) -> None:
-    """Close a stream if it has a method for this."""
+async def _close(stream: Stream) -> None:
     if hasattr(stream, "aclose"):
         await stream.aclose()
     # A generator that is still running in an abandoned thread cannot be closed.
@@ -232,23 +170,21 @@ class Generator(Protocol):
     async def aclose(self) -> None: ...
 
 
-def generator_of(given: GeneratorLike, prompt: Any) -> Generator:
+def generator_of(value: GeneratorLike, prompt: Any) -> Generator:
     """Return the `Generator` for a value that a caller passed as `generate`."""
-    if isinstance(given, str | LLMConfig | LLMClient) and not isinstance(prompt, str):
+    if isinstance(value, str | LLMConfig | LLMClient) and not isinstance(prompt, str):
         raise ArgumentError(f"prompt must be a string if generate is a model; got {shortened(prompt)}")
-    if isinstance(given, str | LLMConfig):
-        return _ModelGenerator(client=LLMClient(given), own=True)
-    if isinstance(given, LLMClient):
-        return _ModelGenerator(client=given, own=False)
-    if callable(given):
-        if is_yielding(given):
-            return Yielding(given, name_of(given))
-        return Returning(called(given, "generate", ("prompt", "attempt")))
-    if is_stream(given):
-        return Given(given, name_of(given))
+    if isinstance(value, str | LLMConfig):
+        return _ModelGenerator(source=ModelSource(LLMClient(value)), is_own=True)
+    if isinstance(value, LLMClient):
+        return _ModelGenerator(source=ModelSource(value), is_own=False)
+    if callable(value):
+        return FunctionGenerator(user_function(value, "generate", ("prompt", "attempt")))
+    if isinstance(value, Iterator | AsyncIterator):
+        return StreamGenerator(value)
     raise ArgumentError(
         "generate must be a model name, LLM(name), a function of (prompt) or (prompt, attempt), or a "
-        f"generator object that yields candidates; got {shortened(given)}"
+        f"generator object that yields candidates; got {shortened(value)}"
     )
 
 
@@ -256,21 +192,23 @@ def generator_of(given: GeneratorLike, prompt: Any) -> Generator:
 class _ModelGenerator:
     """A model as a generator; each attempt has its own sample index and is cached separately."""
 
-    client: LLMClient
-    own: bool
+    source: ModelSource
+    is_own: bool  # whether the client is closed with the generator
 
     async def generate(self, prompt: Any, attempt: Attempt) -> Generated:
-        messages = [Message(role="user", content=prompt)]
-        exchange = await self.client.ask_text(messages, read=_text, sample=int(attempt))
-        if exchange.answer is None:
+        message = Message(role="user", content=prompt)
+        question = Question(prompt_of=lambda _: message, read=_text, sample=int(attempt))
+        answer, exchange, _ = await self.source.ask(question)
+        assert exchange is not None
+        if answer is None:
             refused = ReplyError(f"{exchange.model} refused: {exchange.refusal}")
             refused.usage, refused.cost = exchange.usage, exchange.cost
             raise refused
-        return Generated(content=exchange.answer, usage=exchange.usage, spent=exchange.cost)
+        return Generated(content=answer, usage=exchange.usage, spent=exchange.cost)
 
     async def aclose(self) -> None:
-        if self.own:
-            await self.client.aclose()
+        if self.is_own:
+            await self.source.aclose()
 
 
 def _text(reply: str) -> str:

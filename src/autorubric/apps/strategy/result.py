@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel
 
-from autorubric.apps.strategy.calls import Evaluation, Hint
+from autorubric.apps.strategy.evaluations import Evaluation, Hint, total_cost, total_usage
 from autorubric.errors import TokenUsage
 from autorubric.llm.budget import Spending, SpendingLimitName
 from autorubric.support.objects import Json
@@ -182,16 +182,14 @@ class StrategyResult:
     @property
     def usage(self) -> TokenUsage | None:
         """Return the total token usage of all candidates and evaluations, or None if none was reported."""
-        made = (one.generation_usage for one in self.candidates)
-        counted = [one for one in (*made, *(e.usage for e in self._evaluations())) if one is not None]
-        return sum(counted, TokenUsage()) if counted else None
+        generations = [one.generation_usage for one in self.candidates]
+        return total_usage([*generations, *(one.usage for one in self._evaluations())])
 
     @property
     def spent(self) -> float | None:
         """Return the total known cost of candidates and evaluations in US dollars, or None if unknown."""
-        made = (one.generation_spent for one in self.candidates)
-        known = [one for one in (*made, *(e.cost for e in self._evaluations())) if one is not None]
-        return sum(known) if known else None
+        generations = [one.generation_spent for one in self.candidates]
+        return total_cost([*generations, *(one.cost for one in self._evaluations())])
 
     def to_dict(self) -> dict[str, Json]:
         """Return the result as JSON-compatible data; content of other types is converted with `str`."""

@@ -13,7 +13,7 @@ from functools import lru_cache
 from types import TracebackType
 from typing import Any, ClassVar, Final, Generic, Literal, NamedTuple, Self, TypeAlias, TypeVar
 
-from autorubric.apps.strategy.calls import Hint, current_ledger
+from autorubric.apps.strategy.evaluations import Hint, current_trace
 from autorubric.criteria.base import BaseCriterion, Shown
 from autorubric.criteria.ratings import NumericalRatingCriterion, PassFailCriterion
 from autorubric.criteria.values import Answer, Submission
@@ -155,13 +155,13 @@ def _blocks(text: str) -> Iterator[_Block]:
         opened = _fence_opening(line)
         if opened is None:
             continue
-        indent, fence, told = opened
+        indent, fence, info = opened
         code = []
         for inner in lines:
             if _closes(inner, fence, indent):
                 break
             code.append(_without(inner, indent))
-        words = told.split()
+        words = info.split()
         yield _Block(language=_canonical(words[0]) if words else "", code="\n".join(code))
 
 
@@ -199,20 +199,24 @@ Extract: TypeAlias = Literal["code"] | Callable[[str], str] | None
 """Part of a candidate to judge: its first code block, the result of a function, or the whole candidate."""
 
 
-class _Gate(PassFailCriterion):
+class _ReadsStrings(BaseCriterion):
+    """A criterion that also reads a string returned by a function, like the reply of a model."""
+
     takes_bare: ClassVar[bool] = True
 
     def read(self, reply: Any, shown: Shown | None = None) -> Answer:
-        """Parse the answer of a judge; a string returned by a function is parsed like a model's reply."""
-        return super().read(_unwrap(reply), shown)
+        if isinstance(reply, str):
+            with suppress(ReplyError):
+                reply = parse_reply(reply)
+        return super().read(reply, shown)
 
 
-class _Rating(NumericalRatingCriterion):
-    takes_bare: ClassVar[bool] = True
+class _Gate(_ReadsStrings, PassFailCriterion):
+    pass
 
-    def read(self, reply: Any, shown: Shown | None = None) -> Answer:
-        """Parse the answer of a judge; a string returned by a function is parsed like a model's reply."""
-        return super().read(_unwrap(reply), shown)
+
+class _Rating(_ReadsStrings, NumericalRatingCriterion):
+    pass
 
 
 @lru_cache(maxsize=256)
@@ -259,7 +263,7 @@ class SampledCriteria(ABC, Generic[T]):
         self.num_samples = num_samples
         self.min_samples_for_aggregation = min_samples_for_aggregation
         self.extract = extract
-        self._seat: tuple[JudgeLike, PanelMember] | None = None
+        self._member: tuple[JudgeLike, PanelMember] | None = None
         warn_of_equal_samples([self._panel_member()], stacklevel=4)
 
     @abstractmethod
@@ -272,10 +276,10 @@ class SampledCriteria(ABC, Generic[T]):
 
     async def evaluate(self, candidate: Any, context: Any = None) -> SampledEvaluation[T]:
         """Sample the judge on a candidate and return the full evaluation."""
-        ledger = current_ledger()
-        place = ledger.reserve()
-        evaluation = self._decide(await self._votes(candidate, context, fresh=ledger.fresh))
-        ledger.enter(place, evaluation)
+        trace = current_trace()
+        place = trace.reserve()
+        evaluation = self._decide(await self._votes(candidate, context, fresh=trace.fresh))
+        trace.enter(place, evaluation)
         return evaluation
 
     evaluate_sync = sync_method(evaluate)
@@ -315,19 +319,19 @@ class SampledCriteria(ABC, Generic[T]):
         return replace(submission, text=taken)
 
     def _panel_member(self) -> PanelMember:
-        if self._seat is None or self._seat[0] is not self.llm:
+        if self._member is None or self._member[0] is not self.llm:
             given = self.llm if isinstance(self.llm, JudgeSpec) else JudgeSpec(self.llm)
             if given.samples != 1:
                 raise ArgumentError(
                     f"llm must not set samples={given.samples}; pass num_samples={given.samples}"
                 )
             (member,) = panel_members([replace(given, samples=self.num_samples)])
-            self._seat = (self.llm, member)
-        return self._seat[1]
+            self._member = (self.llm, member)
+        return self._member[1]
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state for copying and pickling, without the connections."""
-        return {**self.__dict__, "_seat": None}
+        return {**self.__dict__, "_member": None}
 
     async def aclose(self) -> None:
         """Close the judge's connections; the next request opens new connections."""
@@ -371,14 +375,6 @@ def _has_output(candidate: Any) -> bool:
 def context_text(context: Any) -> str | None:
     """Return the text that a judge sees of a context: strings, and data as JSON; None for other objects."""
     return context if isinstance(context, str) or context is None else _json(context)
-
-
-def _unwrap(reply: Any) -> Any:
-    """Return the JSON object or bare word in a string with markup; otherwise the reply unchanged."""
-    if isinstance(reply, str):
-        with suppress(ReplyError):
-            return parse_reply(reply)
-    return reply
 
 
 def _json(given: Any) -> str | None:

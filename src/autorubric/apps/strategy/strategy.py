@@ -6,11 +6,11 @@ import asyncio
 import math
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from statistics import fmean
 from typing import Any, TypeVar, get_args
 
-from autorubric.apps.strategy.calls import Hint, HintStyle, with_hints
+from autorubric.apps.strategy.evaluations import Hint, HintStyle, with_hints
 from autorubric.apps.strategy.generators import Attempt, Generator, GeneratorLike, generator_of
 from autorubric.apps.strategy.result import Reevaluation, StageError, StrategyCandidate, StrategyResult
 from autorubric.apps.strategy.sampling import check_count
@@ -20,14 +20,11 @@ from autorubric.llm.budget import Spending, SpendingLimit, SpendingLimitName, sp
 from autorubric.support.concurrency import NoStrayCancellation, sync_method
 
 
-class StrategyLimits:
+class _Limits:
     """The limits of one strategy run.
 
     Requests to models are checked before they are sent. Costs reported by judges that do not send requests,
     such as functions, are only known from the result and are therefore checked between rounds.
-
-    Args:
-        max_cost: Maximum cost in US dollars; None for no limit.
     """
 
     def __init__(self, max_calls: int | None, max_cost: float | None) -> None:
@@ -56,8 +53,7 @@ class StrategyLimits:
             return None
         return Spending(self._limit.calls, self._limit.cost, stopped or self._limit.reached)
 
-    def told(self, limit: SpendingLimitName) -> str:
-        """Return a message that a limit was reached."""
+    def message(self, limit: SpendingLimitName) -> str:
         if limit == "max_calls":
             return f"the limit max_calls={self._max_calls} (requests) was reached"
         return f"the limit max_cost={self._max_cost} (US dollars) was reached"
@@ -151,7 +147,7 @@ class Strategy:
                 `reevaluate`, `max_calls` or `max_cost` is invalid.
         """
         check_count("reevaluate", reevaluate, least=0)
-        limits = StrategyLimits(max_calls, max_cost)
+        limits = _Limits(max_calls, max_cost)
         generator = generator_of(generate, prompt)
         with limits.in_force():
             try:
@@ -163,10 +159,10 @@ class Strategy:
             reached = limits.reached(result)
             if reached is not None:
                 again = Reevaluation(
-                    candidate=result.winner_number, votes=reevaluate, error=limits.told(reached)
+                    candidate=result.winner_number, votes=reevaluate, error=limits.message(reached)
                 )
             else:
-                again = await self._again(result.candidates[result.winner_number], context, reevaluate)
+                again = await self._reevaluate(result.candidates[result.winner_number], context, reevaluate)
         result = replace(result, reevaluation=again, spending=limits.spending(reached))
         if again.verified is False:
             return replace(result, winner=None, cost=None, winner_number=None)
@@ -176,30 +172,31 @@ class Strategy:
     """Call `run` from synchronous code, even inside a running event loop."""
 
     async def _rounds(
-        self, generator: Generator, prompt: Any, context: Any, limits: StrategyLimits
+        self, generator: Generator, prompt: Any, context: Any, limits: _Limits
     ) -> StrategyResult:
         result = StrategyResult(winner=None, cost=None, iterations=0, candidates=())
         hints: tuple[Hint, ...] = ()
         for iteration in range(1, self.max_iterations + 1):
             if (reached := limits.reached(result)) is not None:
                 return replace(result, spending=limits.spending(reached))
-            told = _with_hints(prompt, hints)
+            text = with_hints(prompt, hints) if isinstance(prompt, str) else prompt
             async with asyncio.TaskGroup() as group:
                 tasks = [
-                    group.create_task(self._candidate(_Making(generator, told, attempt), context))
+                    group.create_task(self._candidate(generator, text, attempt, context))
                     for attempt in self._attempts(iteration, hints)
                 ]
-            made = [task.result() for task in tasks]
+            candidates = [task.result() for task in tasks]
             result = replace(
                 result,
                 iterations=iteration,
-                candidates=(*result.candidates, *made),
+                candidates=(*result.candidates, *candidates),
                 spending=limits.spending(None),
             )
-            best = self._cheapest(made)
+            best = _cheapest(candidates)
             if best is not None:
                 return replace(result, winner=best.content, cost=best.cost, winner_number=best.number)
-            hints = self._hints_of(made)
+            if self.hints != "none":
+                hints = tuple(hint for one in candidates for hint in one.hints)
         return result
 
     def _attempts(self, iteration: int, hints: tuple[Hint, ...]) -> list[Attempt]:
@@ -209,11 +206,13 @@ class Strategy:
             for position in range(self.num_candidates)
         ]
 
-    async def _candidate(self, making: _Making, context: Any) -> StrategyCandidate:
-        candidate = await making.candidate()
+    async def _candidate(
+        self, generator: Generator, prompt: Any, attempt: Attempt, context: Any
+    ) -> StrategyCandidate:
+        candidate = await _generate(generator, prompt, attempt)
         if candidate.errors:
             return candidate
-        candidate = await self._verified(candidate, context)
+        candidate = await self._check(candidate, context)
         if not candidate.verified or self._cost is None:
             return candidate
         outcome = await self._cost.ask(candidate.content, context)
@@ -221,7 +220,7 @@ class Strategy:
             candidate, cost=outcome.value, costing=outcome.evaluations, errors=_errors("cost", outcome.error)
         )
 
-    async def _verified(self, candidate: StrategyCandidate, context: Any) -> StrategyCandidate:
+    async def _check(self, candidate: StrategyCandidate, context: Any) -> StrategyCandidate:
         if self._verify is None:
             return replace(candidate, verified=True)
         outcome = await self._verify.ask(candidate.content, context)
@@ -239,63 +238,53 @@ class Strategy:
         reasons = self.hints == "reasons"
         found = [hint for one in outcome.evaluations for hint in one.hints(number, reasons=reasons)]
         # Missing votes do not count as a failure of the candidate.
-        unheard = any(one.fallback_used for one in outcome.evaluations)
-        return tuple(found) if found or unheard else (Hint(candidate=number, criterion=step.name),)
+        lacks_votes = any(one.fallback_used for one in outcome.evaluations)
+        return (
+            tuple(found) if found or lacks_votes else (Hint(candidate=number, criterion=step.function.name),)
+        )
 
-    def _cheapest(self, made: Sequence[StrategyCandidate]) -> StrategyCandidate | None:
-        passed = [one for one in made if one.verified and not one.errors]
-        # A cost that replaces missing votes is not comparable with a measured cost.
-        return min(passed, key=lambda one: (one.cost_fallback_used, one.cost or 0.0), default=None)
-
-    def _hints_of(self, made: Sequence[StrategyCandidate]) -> tuple[Hint, ...]:
-        return () if self.hints == "none" else tuple(hint for one in made for hint in one.hints)
-
-    async def _again(self, best: StrategyCandidate, context: Any, votes: int) -> Reevaluation:
+    async def _reevaluate(self, best: StrategyCandidate, context: Any, votes: int) -> Reevaluation:
         if self._verify is None and self._cost is None:
-            told = "the strategy has neither verify nor cost, so there is nothing to reevaluate"
-            return Reevaluation(candidate=best.number, votes=votes, error=told)
-        checked, costed = await asyncio.gather(
+            message = "the strategy has neither verify nor cost, so there is nothing to reevaluate"
+            return Reevaluation(candidate=best.number, votes=votes, error=message)
+        check, cost = await asyncio.gather(
             _fresh(self._verify, best.content, context, votes),
             _fresh(self._cost, best.content, context, votes),
         )
-        faults = [fault for fault in (_fault(checked), _fault(costed)) if fault is not None]
+        faults = [fault for fault in (_fault(check), _fault(cost)) if fault is not None]
         return Reevaluation(
             candidate=best.number,
             votes=votes,
-            verified=_trusted_score(checked),
-            cost=_trusted_score(costed),
-            evaluations=(*checked.evaluations, *costed.evaluations),
+            verified=_trusted_value(check),
+            cost=_trusted_value(cost),
+            evaluations=(*check.evaluations, *cost.evaluations),
             error="; ".join(dict.fromkeys(faults)) or None,
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Making:
-    """A candidate that is about to be generated."""
-
-    generator: Generator
-    prompt: Any
-    attempt: Attempt
-
-    async def candidate(self) -> StrategyCandidate:
-        """Generate the candidate; an error raised by the generator is recorded in the candidate."""
-        bare = StrategyCandidate(
-            number=int(self.attempt), iteration=self.attempt.iteration, prompt=self.prompt
-        )
-        try:
-            with NoStrayCancellation("generate"):
-                made = await self.generator.generate(self.prompt, self.attempt)
-        # Generators run user code: an error raised for one candidate must not affect the others.
-        except Exception as error:
-            usage, spent = (error.usage, error.cost) if isinstance(error, JudgeError) else (None, None)
-            return replace(
-                bare, errors=_errors("generate", error), generation_usage=usage, generation_spent=spent
-            )
-        return replace(bare, content=made.content, generation_usage=made.usage, generation_spent=made.spent)
+async def _generate(generator: Generator, prompt: Any, attempt: Attempt) -> StrategyCandidate:
+    """Return the candidate for an attempt; an error raised by the generator is recorded in it."""
+    candidate = StrategyCandidate(number=int(attempt), iteration=attempt.iteration, prompt=prompt)
+    try:
+        with NoStrayCancellation("generate"):
+            generated = await generator.generate(prompt, attempt)
+    # Generators run user code: an error raised for one candidate must not affect the others.
+    except Exception as error:
+        usage, spent = (error.usage, error.cost) if isinstance(error, JudgeError) else (None, None)
+        errors = _errors("generate", error)
+        return replace(candidate, errors=errors, generation_usage=usage, generation_spent=spent)
+    return replace(
+        candidate,
+        content=generated.content,
+        generation_usage=generated.usage,
+        generation_spent=generated.spent,
+    )
 
 
-def _with_hints(prompt: Any, hints: Sequence[Hint]) -> Any:
-    return with_hints(prompt, hints) if isinstance(prompt, str) else prompt
+def _cheapest(candidates: Sequence[StrategyCandidate]) -> StrategyCandidate | None:
+    passed = [one for one in candidates if one.verified and not one.errors]
+    # A cost that replaces missing votes is not comparable with a measured cost.
+    return min(passed, key=lambda one: (one.cost_fallback_used, one.cost or 0.0), default=None)
 
 
 def _errors(stage: Any, error: Exception | None) -> tuple[StageError, ...]:
@@ -314,12 +303,12 @@ async def _fresh(step: Step[T] | None, winner: Any, context: Any, votes: int) ->
     error = next((one.error for one in outcomes if one.error is not None), None)
     if error is not None:
         return replace(outcome, value=None, error=error)
-    said: list[Any] = [one.value for one in outcomes]
-    value: Any = fmean(said) >= 0.5 if isinstance(outcome.value, bool) else fmean(said)
+    values: list[Any] = [one.value for one in outcomes]
+    value: Any = fmean(values) >= 0.5 if isinstance(outcome.value, bool) else fmean(values)
     return replace(outcome, value=value)
 
 
-def _trusted_score(outcome: StepOutcome[T]) -> T | None:
+def _trusted_value(outcome: StepOutcome[T]) -> T | None:
     return None if any(one.fallback_used for one in outcome.evaluations) else outcome.value
 
 

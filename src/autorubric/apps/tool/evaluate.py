@@ -18,10 +18,9 @@ from autorubric.apps.tool.providers import (
     Provider,
     Providers,
     ProviderTable,
+    in_daemon_thread,
     in_turn,
-    is_cancelled,
     provider_table,
-    stoppable,
     unavailable,
 )
 from autorubric.apps.tool.request import CritiqueRequest, RequestLike, read_request
@@ -40,7 +39,7 @@ from autorubric.judges.critic_prompt import Prompt
 from autorubric.judges.function import FunctionJudge
 from autorubric.llm.retry import listen_to_retries
 from autorubric.scoring.reports import CriterionReport, EnsembleEvaluationReport
-from autorubric.support.concurrency import sync_twin
+from autorubric.support.concurrency import is_cancelled, sync_twin
 from autorubric.support.objects import Json
 
 Progress: TypeAlias = Callable[[int, int, str], Awaitable[None] | None]
@@ -247,7 +246,7 @@ async def _evaluate_with(
         raise JudgeError(provider.fault)
     judge = provider.evaluator
     if isinstance(judge, FunctionJudge):
-        judge = replace(judge, function=stoppable(judge.function))
+        judge = replace(judge, function=in_daemon_thread(judge.function))
     elif not isinstance(judge, Judge) or isinstance(judge, type):
         judge = _judge_of(provider.name, judge, task)
     report = await _grade(task, judge)

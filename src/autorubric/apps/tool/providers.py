@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import contextvars
 import inspect
 import os
 import re
-import threading
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -27,11 +24,11 @@ from autorubric.errors import (
     ProviderTimeoutError,
     ReplyError,
 )
+from autorubric.judges.answering import CallableSource, callable_source_of
 from autorubric.judges.base import JudgeReply, JudgeRequest
 from autorubric.judges.critic import Critic
-from autorubric.judges.evaluators import CallableEvaluator, called_of
 from autorubric.llm.config import LLMConfig
-from autorubric.support.concurrency import NoStrayCancellation
+from autorubric.support.concurrency import NoStrayCancellation, call_user_code, is_cancelled
 from autorubric.support.objects import Json
 from autorubric.support.read import Document, format_fault, read_structured
 from autorubric.support.reading_errors import Faults, nearest_key, shortened
@@ -40,7 +37,7 @@ T = TypeVar("T")
 
 
 async def in_turn(work: Awaitable[T], ends: float, *, last: bool) -> T:
-    """Await a provider's result within its share of the available time."""
+    """Return a provider's result if it arrives within the provider's share of the available time."""
     share = None if last else (ends - time.perf_counter()) / 2
     try:
         with NoStrayCancellation("the provider"):
@@ -245,50 +242,19 @@ def _read_provider(name: str, entry: Json) -> Provider:
     return Provider(config, name=name, fault="; ".join(found), **kinds)
 
 
-def is_cancelled() -> bool:
-    """Return whether the running task is being cancelled, and not only an object that it awaits."""
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
-
-
-def stoppable(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Wrap a function so that its caller can stop waiting for it: a sync function runs in a separate thread.
-
-    A thread whose result is no longer needed keeps running but does not keep the process alive.
-    """
+def in_daemon_thread(function: Callable[[Any], Any]) -> Callable[[Any], Awaitable[Any]]:
+    """Return an async version of a function, for which a caller can stop waiting."""
     if inspect.iscoroutinefunction(function):
         return function
 
-    async def called(given: Any) -> Any:
-        loop = asyncio.get_running_loop()
-        outcome: asyncio.Future[Any] = loop.create_future()
+    async def call(argument: Any) -> Any:
+        return await call_user_code(function, argument, thread="daemon", error_of=_exit_error)
 
-        def settle(value: Any, error: BaseException | None) -> None:
-            if outcome.done():
-                return
-            if error is None:
-                outcome.set_result(value)
-            else:
-                outcome.set_exception(error)
+    return call
 
-        def work() -> None:
-            value: Any = None
-            failure: BaseException | None = None
-            try:
-                value = function(given)
-            except BaseException as error:
-                # An exit would end the loop, and a future cannot carry StopIteration: both become failures.
-                told = isinstance(error, Exception) and not isinstance(error, StopIteration)
-                failure = error if told else JudgeError(f"{type(error).__name__} was raised: {error}")
-            with contextlib.suppress(RuntimeError):  # the loop is closed, so the result is not needed
-                loop.call_soon_threadsafe(settle, value, failure)
 
-        context = contextvars.copy_context()
-        threading.Thread(target=context.run, args=(work,), name="autorubric-provider", daemon=True).start()
-        made = await outcome
-        return await made if inspect.isawaitable(made) else made
-
-    return called
+def _exit_error(error: BaseException) -> JudgeError:
+    return JudgeError(f"{type(error).__name__} was raised: {error}")
 
 
 @dataclass(kw_only=True)
@@ -352,12 +318,12 @@ class CritiqueJudge:
         )
         return replies
 
-    def _name_errors(self, called: CallableEvaluator) -> Callable[[Any], Awaitable[Any]]:
-        """Wrap the provider's function so that its errors name the provider."""
+    def _name_errors(self, source: CallableSource) -> Callable[[Any], Awaitable[Any]]:
+        """Return the async version of a function whose errors name the provider."""
 
         async def ask(prompt: Any) -> Any:
             try:
-                return await called.call(prompt)
+                return await source.call(prompt)
             except (JudgeError, BudgetError):
                 raise
             except Exception as error:
@@ -368,15 +334,15 @@ class CritiqueJudge:
 
     async def _reply(self, sheet: CritiqueSheet, first: JudgeRequest) -> JudgeReply:
         evaluator = self.evaluator
-        if (called := called_of(evaluator)) is not None:
-            if called.later is None and called.sync is not None:
-                called = replace(called, later=stoppable(called.sync))
-            evaluator = self._name_errors(called)
-        told = "\n\n".join(text for text in (first.guidelines, self.request.context) if text)
+        if (source := callable_source_of(evaluator)) is not None:
+            if source.asynchronous is None and source.sync is not None:
+                source = replace(source, asynchronous=in_daemon_thread(source.sync))
+            evaluator = self._name_errors(source)
+        guidelines = "\n\n".join(text for text in (first.guidelines, self.request.context) if text)
         async with Critic(evaluator, sheet, TEMPLATE) as critic:
             reply = await critic.ask(
                 JudgeRequest(
-                    criterion=sheet, submission=first.submission, guidelines=told or None, shuffle=False
+                    criterion=sheet, submission=first.submission, guidelines=guidelines or None, shuffle=False
                 )
             )
         if reply.answer.cannot_assess:

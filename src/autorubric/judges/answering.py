@@ -1,0 +1,307 @@
+"""One interface for all that answers a question: models, functions, and objects with `forward`."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
+
+from autorubric.criteria.conditions import qualified_name
+from autorubric.criteria.values import Submission
+from autorubric.errors import ContextLengthError, JudgeError
+from autorubric.judges.base import Judge
+from autorubric.judges.function import callable_name
+from autorubric.llm.client import LLMClient
+from autorubric.llm.config import LLMConfig, TruncatePolicy
+from autorubric.llm.transport import Exchange, Message, ModelQuestion, ReplySchema
+from autorubric.support.concurrency import call_user_code, run_sync
+from autorubric.support.objects import REASON_LENGTH, Json
+
+T = TypeVar("T")
+Submissions: TypeAlias = tuple[Submission, ...]
+
+
+class PromptLike(Protocol):
+    """A prompt; a model receives its content as a user message."""
+
+    @property
+    def content(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question(Generic[T]):
+    """A question to a source.
+
+    Attributes:
+        prompt_of: Builds the prompt for the submissions, which a function receives as it is.
+        read: Converts the text of a model's reply, or the value that a function returned, to the answer;
+            raises `ReplyError` if it cannot.
+        submissions: The texts in the prompt that may be shortened to fit a model's context.
+        compared: Whether the candidates of the submissions are shown rather than their texts.
+        schema: The JSON schema of a model's reply; None for text.
+        system_prompt: The system prompt of a model; None for none.
+        sample: Index of the sample, from 0.
+    """
+
+    prompt_of: Callable[[Submissions], PromptLike]
+    read: Callable[[Any], T]
+    submissions: Submissions = ()
+    compared: bool = False
+    schema: ReplySchema | None = None
+    system_prompt: str | None = None
+    sample: int = 0
+
+    @property
+    def prompt(self) -> PromptLike:
+        """The prompt with the whole submissions."""
+        return self.prompt_of(self.submissions)
+
+    def for_model(self, submissions: Submissions) -> ModelQuestion[T]:
+        """Return the question as messages to a model."""
+        system = [Message(role="system", content=self.system_prompt)] if self.system_prompt else []
+        user = Message(role="user", content=self.prompt_of(submissions).content)
+        return ModelQuestion((*system, user), self.read, self.schema, self.sample)
+
+
+class Reply(NamedTuple, Generic[T]):
+    """The reply of a source.
+
+    Attributes:
+        answer: The answer; None if a model refused.
+        exchange: The messages, usage and cost of a model; None if no model was called.
+        truncated: Whether a submission was shortened to fit the model's context.
+    """
+
+    answer: T | None
+    exchange: Exchange[T] | None = None
+    truncated: bool = False
+
+
+class Source(Protocol):
+    """The interface of all that answers a question."""
+
+    @property
+    def name(self) -> str:
+        """Name of the model, the function or the object's class."""
+        ...
+
+    @property
+    def models(self) -> tuple[LLMConfig, ...]:
+        """The models that are called, without their fallbacks; empty for a function."""
+        ...
+
+    def describe(self, role: str) -> dict[str, Json]:
+        """Return the settings that affect answers; a function's name has the role as its key."""
+        ...
+
+    def ask(self, question: Question[T]) -> Awaitable[Reply[T]]:
+        """Return the reply to a question; an exception of a function is raised as it is."""
+        ...
+
+    def ask_now(self, question: Question[T]) -> Reply[T]:
+        """Return the reply from synchronous code, and close any connections that were opened."""
+        ...
+
+    async def aclose(self) -> None:
+        """Close the connections; the next question reopens them."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSource:
+    """A model that answers questions."""
+
+    client: LLMClient
+
+    @property
+    def name(self) -> str:
+        return self.client.config.model
+
+    @property
+    def models(self) -> tuple[LLMConfig, ...]:
+        return (self.client.config,)
+
+    def describe(self, role: str) -> dict[str, Json]:
+        return answer_settings(self.client.config)
+
+    def ask(self, question: Question[T]) -> Coroutine[Any, Any, Reply[T]]:
+        return ask_model(self.client, question.for_model, question.submissions, compared=question.compared)
+
+    def ask_now(self, question: Question[T]) -> Reply[T]:
+        async def ask_once() -> Reply[T]:
+            async with self.client:
+                return await self.ask(question)
+
+        return run_sync(ask_once())
+
+    async def aclose(self) -> None:
+        await self.client.aclose()
+
+
+@dataclass(frozen=True, slots=True)
+class CallableSource:
+    """A function, or an object with `forward` or `aforward`, that is called with the prompt."""
+
+    target: Any  # the function or the object
+    sync: Callable[[Any], Any] | None  # None if there is only an asynchronous version
+    asynchronous: Callable[[Any], Any] | None  # None if there is only a synchronous version
+    models: ClassVar[tuple[LLMConfig, ...]] = ()
+
+    @property
+    def name(self) -> str:
+        return callable_name(self.target)
+
+    def describe(self, role: str) -> dict[str, Json]:
+        return {role: qualified_name(self.target)}
+
+    async def ask(self, question: Question[T]) -> Reply[T]:
+        return Reply(question.read(await self.call(question.prompt)))
+
+    def ask_now(self, question: Question[T]) -> Reply[T]:
+        if self.sync is None:
+            return run_sync(self.ask(question))
+        # Runs in the caller's thread, because the callable may be bound to it.
+        result = self.sync(question.prompt)
+        return Reply(question.read(run_sync(_await(result)) if inspect.isawaitable(result) else result))
+
+    async def call(self, prompt: Any) -> Any:
+        """Return what the callable returns; a synchronous one runs in a thread."""
+        if self.asynchronous is not None:
+            return await call_user_code(self.asynchronous, prompt, thread=None)
+        assert self.sync is not None
+        return await call_user_code(self.sync, prompt, error_of=self._stop_error)
+
+    def _stop_error(self, error: BaseException) -> JudgeError:
+        return JudgeError(f"evaluator {self.name!r} raised StopIteration: {error}")
+
+    async def aclose(self) -> None:
+        """Do nothing; the caller owns the object and closes it."""
+
+
+async def _await(result: Awaitable[Any]) -> Any:
+    return await result
+
+
+def source_of(value: Any) -> Source | None:
+    """Return the source for a model name, config or client, a function, or an object; None for others."""
+    if isinstance(value, str | LLMConfig):
+        return ModelSource(LLMClient(value))
+    if isinstance(value, LLMClient):
+        return ModelSource(value)
+    return callable_source_of(value)
+
+
+def callable_source_of(value: Any) -> CallableSource | None:
+    """Return the source for a function, or an object with `forward` or `aforward`; None for others."""
+    if isinstance(value, type):
+        return None
+    sync, asynchronous = _method(value, "forward"), _method(value, "aforward")
+    if sync or asynchronous:
+        return CallableSource(value, sync, asynchronous)
+    if not callable(value):
+        return None
+    is_async = inspect.iscoroutinefunction(value)
+    return CallableSource(value, None if is_async else value, value if is_async else None)
+
+
+def is_judge(value: Any) -> bool:
+    """Return whether a value is a judge, and not an object that has every attribute, such as a mock."""
+    if isinstance(value, type) or not isinstance(value, Judge):
+        return False
+    has_forward = _method(value, "forward") or _method(value, "aforward")
+    return not has_forward or inspect.iscoroutinefunction(getattr(type(value), "ask", None))
+
+
+def _method(value: Any, name: str) -> Callable[[Any], Any] | None:
+    found = getattr(value, name, None)
+    return found if callable(found) else None
+
+
+async def ask_model(
+    client: LLMClient,
+    question_of: Callable[[Submissions], ModelQuestion[T]],
+    submissions: Submissions,
+    *,
+    compared: bool,
+) -> Reply[T]:
+    """Ask a model, and shorten the submissions as its config allows until they fit its context."""
+    truncated = False
+    while True:
+        question = question_of(submissions)
+        try:
+            exchange = await client.ask_text(
+                question.messages, read=question.decode, schema=question.schema, sample=question.sample
+            )
+        except ContextLengthError:
+            shorter = _shorten(submissions, client.config.truncate, compared)
+            if shorter is None:
+                raise
+            submissions, truncated = shorter, True
+        else:
+            return Reply(exchange.answer, exchange, truncated)
+
+
+_SHORTEST_CUT = 200
+"""Number of characters below which a text is not shortened further, because too little would remain."""
+
+
+class _Shown(NamedTuple):
+    """A text in the prompt, with the position of its submission and the name of its candidate."""
+
+    place: int
+    name: str
+    text: str
+
+
+def _shorten(submissions: Submissions, policy: TruncatePolicy | None, compared: bool) -> Submissions | None:
+    """Return the submissions without a third of the longest text; None if it must not be shortened."""
+    texts = [
+        _Shown(place, name, text)
+        for place, one in enumerate(submissions)
+        for name, text in (one.candidates.items() if compared else [("", one.text or "")])
+    ]
+    longest = max(texts, key=lambda one: len(one.text), default=None)
+    cut = None if longest is None else _cut(longest.text, policy)
+    if longest is None or cut is None:
+        return None
+    whole = submissions[longest.place]
+    if compared:
+        shorter = replace(whole, candidates={**whole.candidates, longest.name: cut})
+    else:
+        shorter = replace(whole, text=cut)
+    return (*submissions[: longest.place], shorter, *submissions[longest.place + 1 :])
+
+
+def _cut(text: str, policy: TruncatePolicy | None) -> str | None:
+    if policy is None or len(text) <= _SHORTEST_CUT:
+        return None
+    keep = max(_SHORTEST_CUT, len(text) * 2 // 3)
+    if policy == "end":
+        cut = text[:keep] + "\n[…]"
+    else:
+        cut = text[: keep // 2] + "\n[…]\n" + text[len(text) - (keep - keep // 2) :]
+    # The mark may be longer than the removed text, and shortening would never end.
+    return cut if len(cut) < len(text) else None
+
+
+_PACE = frozenset(
+    {
+        *("timeout", "max_retries", "retry_min_wait", "retry_max_wait", "max_parallel_requests"),
+        *("requests_per_minute", "tokens_per_minute", "cache_enabled", "cache_dir", "cache_ttl"),
+        *("prompt_caching", "input_cost_per_token", "output_cost_per_token"),
+    }
+)
+"""Parameters of a model's config that affect speed, retries, caching and price, but not answers."""
+
+
+def answer_settings(config: LLMConfig) -> dict[str, Json]:
+    """Return the parameters of a model's config that affect its answers."""
+    settings = {name: value for name, value in config.to_dict().items() if name not in _PACE}
+    if config.max_reason_chars == REASON_LENGTH:
+        # Votes that were stored before the parameter existed stay valid.
+        del settings["max_reason_chars"]
+    settings["fallbacks"] = [
+        one if isinstance(one, str) else answer_settings(one) for one in config.fallbacks
+    ]
+    return settings
