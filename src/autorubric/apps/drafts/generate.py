@@ -16,6 +16,7 @@ from autorubric.apps.drafts.drafts import (
 )
 from autorubric.apps.drafts.passes import DraftOptions, DraftPass
 from autorubric.apps.drafts.records import RecordFile, contract_error, temporary_table
+from autorubric.errors import FileError
 from autorubric.rubric.rubric import Rubric
 from autorubric.support.concurrency import sync_twin
 from autorubric.support.objects import Json
