@@ -210,12 +210,9 @@ def bias_report(
     values = read_values(table, weights.by_item)
     found = {judge: _judge_bias(table, values, facts, known, judge, options) for judge in table.judges}
     counts = {one: facts.generators.count(one) for one in dict.fromkeys(facts.generators) if one is not None}
-    return BiasReport(
-        per_judge=_adjust_tests(found),
-        n_items=table.n_items,
-        generators=counts,
-        notes=_notes(values, weights, counts, known),
-    )
+    notes = _notes(values, weights, counts, known)
+    tested = _adjust_tests(found)
+    return BiasReport(per_judge=tested, n_items=table.n_items, generators=counts, notes=notes)
 
 
 def _check_families(families: Mapping[str, str], table: VotesTable, facts: ItemFacts) -> dict[str, str]:

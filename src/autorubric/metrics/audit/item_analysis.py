@@ -341,6 +341,19 @@ def item_analysis(
     weights = weights_of(result, dataset, table)
     weights = replace(weights, by_item=weights.by_item[order])
     values = _values_of(table, rater)[order]
+    sensitivity = weight_sensitivity(values, weights.by_item, float(spread), n_draws, resampling)
+    return _analyse(table, values, weights, resampling, rater, float(redundant_from), sensitivity)
+
+
+def _analyse(
+    table: VotesTable,
+    values: Array,
+    weights: RubricWeights,
+    resampling: Resampling,
+    rater: str,
+    threshold: float,
+    sensitivity: WeightSensitivity,
+) -> ItemAnalysis:
     names, reversal = distinct_names(table.criteria), weights.of_criterion < 0
     oriented = np.where(reversal, 1 - values, values)
     criteria = _criteria(table, values, oriented, weights, resampling)
@@ -349,10 +362,10 @@ def item_analysis(
         rater=rater,
         n_items=int(np.count_nonzero(~np.isnan(values).all(axis=1))) if values.size else 0,
         criteria=criteria,
-        redundant=redundant_pairs(oriented, names, redundant_from, level),
-        threshold=float(redundant_from),
+        redundant=redundant_pairs(oriented, names, threshold, level),
+        threshold=threshold,
         dead=tuple(one.name for one in criteria if one.dead is not None),
-        weights=weight_sensitivity(values, weights.by_item, float(spread), n_draws, resampling),
+        weights=sensitivity,
         alpha=alpha_of(oriented, confidence_level=level),
         weighted_alpha=alpha_of(oriented * np.abs(weights.of_criterion), confidence_level=level),
         stratified_alpha=stratified_alpha(

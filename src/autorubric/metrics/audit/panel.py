@@ -201,7 +201,11 @@ def panel_audit(
         ArgumentError: If `epsilon` is negative, or the table cannot be read.
     """
     check_number("epsilon", epsilon, "[0, inf)", hint="such as 0.02")
-    options, votes = Resampling(**resampling).fixed(), read_labelled_votes(table_of(result, dataset))
+    votes = read_labelled_votes(table_of(result, dataset))
+    return _audit(votes, float(epsilon), Resampling(**resampling).fixed())
+
+
+def _audit(votes: LabelledVotes, epsilon: float, options: Resampling) -> PanelAudit:
     usable = votes.labelled & votes.answered.any(axis=1)
     complete = votes.labelled & votes.answered.all(axis=1) & bool(votes.judges)
     labelled = int(np.count_nonzero(votes.labelled))
@@ -219,7 +223,7 @@ def panel_audit(
         n_complete=int(np.count_nonzero(complete)),
         coverage=int(np.count_nonzero(complete)) / labelled if labelled else None,
         left_out=votes.left_out,
-        epsilon=float(epsilon),
+        epsilon=epsilon,
         panel=panel,
         per_judge=per_judge,
         correlations=errors.pairs,

@@ -19,7 +19,7 @@ from autorubric.metrics.core.resampling import (
 )
 from autorubric.metrics.core.result import ResultBase, format_interval
 from autorubric.metrics.core.scales import Array
-from autorubric.metrics.correction.judge_error import labelled_scores
+from autorubric.metrics.correction.judge_error import LabelledScores, labelled_scores
 from autorubric.metrics.correction.vote_resampling import (
     ScoringRules,
     VoteResampler,
@@ -219,13 +219,8 @@ def decision(
     """
     threshold = check_number("threshold", threshold, hint="the lowest score that passes")
     settings = _Options(confidence_level=confidence_level, **options)
-    _check_report(report)
     resampler = _read_votes(report, settings)
-    if judge_error is not None:
-        basis = _from_judge_error(report, resampler, judge_error, settings)
-    else:
-        basis = _from_resamples(report, resampler, settings)
-    score, hard, sources = basis
+    score, hard, sources = _find_basis(report, resampler, judge_error, settings)
     return DecisionResult(
         verdict=_verdict(threshold, score, hard) if sources else "UNDECIDED",
         threshold=threshold,
@@ -243,6 +238,7 @@ def decision(
 
 
 def _read_votes(report: EnsembleEvaluationReport, settings: _Options) -> VoteResampler:
+    _check_report(report)
     rules = _scoring_rules(report, settings)
     votes = {one.name: group_votes(one, settings.aggregation) for one in report.report}
     decisions = {name: one.decided for name, one in votes.items()}
@@ -256,6 +252,20 @@ class _DecisionBasis(NamedTuple):
     score: Estimate
     hard: _Range
     sources: tuple[Source, ...]
+
+
+def _find_basis(
+    report: EnsembleEvaluationReport,
+    resampler: VoteResampler,
+    judge_error: SupportsGradedRun | None,
+    settings: _Options,
+) -> _DecisionBasis:
+    if judge_error is None:
+        return _from_resamples(report, resampler, settings)
+    if not settings.normalize:
+        raise ArgumentError("judge_error requires scores in [0, 1]; leave normalize at True")
+    labelled = labelled_scores(judge_error, settings.dataset, report)
+    return _from_judge_error(report, resampler, labelled, settings.confidence_level)
 
 
 def _from_resamples(
@@ -283,16 +293,10 @@ def _from_resamples(
 def _from_judge_error(
     report: EnsembleEvaluationReport,
     resampler: VoteResampler,
-    judge_error: SupportsGradedRun,
-    settings: _Options,
+    labelled: LabelledScores,
+    confidence_level: float,
 ) -> _DecisionBasis:
     """Compute the score from true scores of labelled items, and subtract the length penalty afterwards."""
-    if not settings.normalize:
-        raise ArgumentError("judge_error requires scores in [0, 1]; leave normalize at True")
-    labelled, confidence_level = (
-        labelled_scores(judge_error, settings.dataset, report),
-        settings.confidence_level,
-    )
     without_penalty = replace(resampler, rules=replace(resampler.rules, penalty=0.0))
     judged, worst, best = without_penalty.score_range(resampler.decisions)
     sources: tuple[Source, ...] = ("judge_error",)

@@ -112,16 +112,12 @@ def human_ceiling(
     else:
         coded = encode(people.columns, scale, None)
         pairs, metric = _label_pairs(people, coded), _metric_of(known, stat, coded)
-    single = {
-        who: metric(
-            one.rest[one.there],
-            one.person[one.there],
-            **options.arguments(None if cluster is None else cluster[one.there]),
-        )
-        if one.there.any()
-        else Estimate.undefined("no_pairs", method=f"{name} against the others")
-        for who, one in zip(people.names, pairs, strict=True)
-    }
+    single = {}
+    for who, one in zip(people.names, pairs, strict=True):
+        single[who] = Estimate.undefined("no_pairs", method=f"{name} against the others")
+        if one.there.any():
+            interval_of_one = options.arguments(None if cluster is None else cluster[one.there])
+            single[who] = metric(one.rest[one.there], one.person[one.there], **interval_of_one)
     mean = _estimate_mean(list(single.values()), pairs, metric, cluster, options, name)
     return HumanCeiling._extending(mean, per_human=single, stat=name, n_tied=sum(one.tied for one in pairs))
 

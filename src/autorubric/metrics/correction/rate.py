@@ -216,8 +216,8 @@ def corrected_rate(
     """
     options = CorrectionOptions(**interval)
     check_method(method, sampled, options)
-    sample, n_missing = _read_verdicts(judge, calib_truth, calib_judge, cluster, calib_cluster)
-    return replace(_correct_rate(sample, method, sampled, options), n_missing=n_missing)
+    sample = _read_verdicts(judge, calib_truth, calib_judge, cluster, calib_cluster)
+    return _correct_rate(sample, method, sampled, options)
 
 
 def _correct_rate(
@@ -234,7 +234,7 @@ def _correct_rate(
     else:
         alone = share_estimate("labelled rate", seen.truth, seen.label_cluster, level)
     return CorrectedRate._extending(
-        replace(rate, n=len(seen.tested)),
+        replace(rate, n=len(seen.tested), n_missing=seen.n_missing),
         raw=share_estimate("judged rate", seen.tested, seen.test_cluster, level),
         sensitivity=_conditional_rate("sensitivity", right, seen.truth == 1, seen.label_cluster, level),
         specificity=_conditional_rate("specificity", right, seen.truth == 0, seen.label_cluster, level),
@@ -258,22 +258,20 @@ def _read_verdicts(
     calib_judge: Iterable[Any],
     cluster: Iterable[Any] | None,
     calib_cluster: Iterable[Any] | None,
-) -> tuple[LabelledSample, int]:
-    """Return the items without missing values, and the number of the others."""
+) -> LabelledSample:
     tested = binary_codes(judge, "judge")
     truth, judged = binary_codes(calib_truth, "calib_truth"), binary_codes(calib_judge, "calib_judge")
     check_lengths("labels", calib_truth=truth, calib_judge=judged)
     labels, tests = joint_clusters(calib_cluster, cluster, len(truth), len(tested))
     there, both = tested >= 0, (truth >= 0) & (judged >= 0)
-    left_out = len(tested) - int(there.sum()) + len(truth) - int(both.sum())
-    sample = LabelledSample(
+    return LabelledSample(
         truth=truth[both].astype(float),
         judged=judged[both].astype(float),
         tested=tested[there].astype(float),
         label_cluster=None if labels is None else labels[both],
         test_cluster=None if tests is None else tests[there],
+        n_missing=len(tested) - int(there.sum()) + len(truth) - int(both.sum()),
     )
-    return sample, left_out
 
 
 def _rogan_gladen(seen: LabelledSample, options: CorrectionOptions) -> Estimate:

@@ -103,6 +103,7 @@ class LabelledSample:
     tested: Array  # the judge's values on the items under test
     label_cluster: Codes | None = None  # ids shared with `test_cluster` denote the same cluster
     test_cluster: Codes | None = None
+    n_missing: int = 0  # items excluded because a verdict or label was missing
 
 
 def binary_codes(column: Iterable[Any], what: str) -> Codes:

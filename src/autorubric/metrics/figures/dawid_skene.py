@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -118,13 +118,8 @@ def dawid_skene(
     rater, names = _raters(raters, votes.codes)
     rated = np.asarray((votes.codes >= 0).any(1))
     if not rated.any():
-        return DawidSkeneResult(
-            labels=[None] * len(rated),
-            categories=votes.categories,
-            raters=names,
-            n_missing=len(rated),
-            reason="no_ratings",
-        )
+        nothing = DawidSkeneResult(labels=[None] * len(rated), n_missing=len(rated), reason="no_ratings")
+        return replace(nothing, categories=votes.categories, raters=names)
     codes = votes.codes if rated.all() else votes.codes[rated]
     patterns = collapse(codes, rater, len(names), len(votes.categories))
     fitted = fit(patterns, smoothing, max_iterations, tolerance)
