@@ -290,7 +290,7 @@ class TokenUsage:
     def __add__(self, other: TokenUsage) -> TokenUsage:
         if not isinstance(other, TokenUsage):
             return NotImplemented
-        return TokenUsage.sum((self, other))
+        return TokenUsage(**{name: getattr(self, name) + getattr(other, name) for name in self.__slots__})
 
     @classmethod
     def sum(cls, usages: Iterable[TokenUsage]) -> TokenUsage:
