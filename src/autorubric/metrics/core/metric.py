@@ -31,7 +31,7 @@ SIGNED = (-1.0, 1.0)
 """Bounds of a correlation or a coefficient of agreement beyond chance."""
 
 
-def count_pairs(tables: Array) -> Array:
+def table_totals(tables: Array) -> Array:
     """Return the number of pairs in each table, shape `(…)`."""
     return np.asarray(tables.sum((-1, -2)))
 
@@ -65,7 +65,7 @@ class TableMetric:
     reason_of: Callable[[Array], Reason] | None = None
     bounds: tuple[float, float] = (0.0, 1.0)
     hits: Callable[[Array], Array] | None = None
-    trials: Callable[[Array], Array] = count_pairs
+    trials: Callable[[Array], Array] = table_totals
     denominators: Callable[[Array], Array] | None = None
     note: Callable[[Array], str] | None = None
     weighted: bool = False
