@@ -138,8 +138,8 @@ class Shown:
         explanation: Sentence, without its period, that explains the column.
         at: Levels of the metric at which results contain it.
         where: Levels by part of the results, without the parts that do not contain it; empty for all parts.
-            The parts are `agreement` (with each criterion of `judge_report`), `report` (means and pooled values
-            of `judge_report`), `run` (each criterion of `compute_metrics`), `run_mean` and `run_pooled`.
+            The parts are `agreement` (and each criterion of `judge_report`), `report` (its means and pooled
+            values), `run` (each criterion of `compute_metrics`), `run_mean` and `run_pooled`.
         order: Position among all metrics.
         mean_interval: Interval of means over criteria; None chooses by the bounds.
         per_option: Function from the position of a category to the metric of that category against others.
