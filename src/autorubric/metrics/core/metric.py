@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, ParamSpec, TypeAlias, TypedDict, Unpack, get_args
@@ -31,7 +32,7 @@ SIGNED = (-1.0, 1.0)
 """Bounds of a correlation or a coefficient of agreement beyond chance."""
 
 
-def count_pairs(tables: Array) -> Array:
+def table_totals(tables: Array) -> Array:
     """Return the number of pairs in each table, shape `(…)`."""
     return np.asarray(tables.sum((-1, -2)))
 
@@ -47,7 +48,7 @@ class TableMetric:
             required for a proportion.
         reason: Reason why it is undefined if there are pairs.
         reason_of: Function from a table to the reason; None for always the same.
-        bounds: Smallest and largest possible value.
+        bounds: Smallest and largest possible value; in results those of the metric.
         hits: Function from counts to the numerator, shape `(…)`, of a proportion; None for other metrics.
         trials: The same for the denominator.
         denominators: Function from an item's counts to its part in each denominator of the metric, shape
@@ -65,7 +66,7 @@ class TableMetric:
     reason_of: Callable[[Array], Reason] | None = None
     bounds: tuple[float, float] = (0.0, 1.0)
     hits: Callable[[Array], Array] | None = None
-    trials: Callable[[Array], Array] = count_pairs
+    trials: Callable[[Array], Array] = table_totals
     denominators: Callable[[Array], Array] | None = None
     note: Callable[[Array], str] | None = None
     weighted: bool = False
@@ -119,8 +120,7 @@ smoothed resamples around the value, or percentiles of the resamples."""
 
 Page: TypeAlias = Literal["overview", "criteria", "judges"]
 Result: TypeAlias = Literal["agreement", "report", "run", "run_mean", "run_pooled"]
-"""Parts of results: `agreement` and each criterion of `judge_report`; its means and pooled values; and of
-`compute_metrics` each criterion, the means over criteria and the pooled values."""
+"""Parts of results; see `Shown.where`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -138,6 +138,8 @@ class Shown:
         explanation: Sentence, without its period, that explains the column.
         at: Levels of the metric at which results contain it.
         where: Levels by part of the results, without the parts that do not contain it; empty for all parts.
+            The parts are `agreement` (and each criterion of `judge_report`), `report` (its means and pooled
+            values), `run` (each criterion of `compute_metrics`), `run_mean` and `run_pooled`.
         order: Position among all metrics.
         mean_interval: Interval of means over criteria; None chooses by the bounds.
         per_option: Function from the position of a category to the metric of that category against others.
@@ -175,8 +177,11 @@ class Shown:
         label = self.label or key.replace("_", " ")
         column = self.column or label[:1].upper() + label[1:]
         by_bounds: dict[Bounds, MeanInterval] = {(0.0, 1.0): "logit-t", SIGNED: "around the value"}
+        low, high = bounds
+        limits = (-math.inf if low is None else low, math.inf if high is None else high)
         return replace(
             self,
+            table=self.table and replace(self.table, bounds=limits),
             key=key,
             label=label,
             title=self.title or label,
