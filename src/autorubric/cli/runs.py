@@ -8,7 +8,7 @@ from collections.abc import Coroutine
 from datetime import UTC, datetime
 from itertools import chain, count
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import autorubric
 from autorubric.cli.command import Exit, notice, stoppable
@@ -131,3 +131,13 @@ def labelled_verdicts(
 def mean_score(result: autorubric.EvalResult) -> float | None:
     """Return the mean score over the scored items, or None if no item has a score."""
     return result.item_results.tally.mean_score
+
+
+CRITERION_FIELDS: Final = {"accuracy": ("exact_accuracy", "accuracy"), "kappa": ("weighted_kappa", "kappa")}
+"""Fields of a criterion's metrics, the one that fits ordered scales first: near misses count in part."""
+
+
+def criterion_figure(found: object, name: str) -> float | None:
+    """Return a metric of a criterion; None if it is undefined or not available for its level."""
+    values = (getattr(found, field, None) for field in CRITERION_FIELDS.get(name, (name,)))
+    return next((one for one in values if one is not None), None)
