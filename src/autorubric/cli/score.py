@@ -67,7 +67,7 @@ class Policies:
         ),
     ] = None
     cannot_assess: Annotated[
-        str | None,
+        CannotAssessStrategy | None,
         option(
             "--cannot-assess",
             "HOW",
@@ -94,7 +94,7 @@ class Policies:
             "aggregation": self.aggregation,
             "ordinal_aggregation": self.ordinal_aggregation,
             "nominal_aggregation": self.nominal_aggregation,
-            "cannot_assess_config": None if strategy is None else _cannot_assess(strategy),
+            "cannot_assess_config": strategy and CannotAssessConfig(strategy=strategy),
             "on_failure": self.on_failure,
             "judge_weights": _weights(self.weight),
         }
@@ -136,14 +136,6 @@ def score(
     print_result(lambda: _json(run, before, after), lambda: _blocks(before, after), as_json=as_json)
     gate = Gate(fail_under=fail_under, max_lost=max_lost)
     return gate.exit_code(mean_score(after), after.verdicts, unjudged=after.failed_items)
-
-
-def _cannot_assess(strategy: str) -> CannotAssessConfig:
-    try:
-        return CannotAssessConfig(strategy=CannotAssessStrategy(strategy))
-    except ValueError:
-        allowed = ", ".join(CannotAssessStrategy)
-        raise ArgumentError(f"--cannot-assess must be one of {allowed}; got {strategy!r}") from None
 
 
 def _weights(values: list[str] | None) -> dict[str, float] | None:
