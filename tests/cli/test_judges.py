@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from autorubric import JudgeSpec, LexicalJudge, LLMConfig, RecordedJudge
-from autorubric.cli.options import aggregation_policies
+from autorubric.cli.panel import aggregation_policies
 from autorubric.errors import ArgumentError, FileError
 from autorubric.judges import SupervisedJudge
 from autorubric.judges.panel import named_judges

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
-from collections.abc import Coroutine
 from datetime import UTC, datetime
 from itertools import chain, count
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import autorubric
 from autorubric.cli.command import Exit, notice, stoppable
 from autorubric.criteria.values import VerdictCounts
 from autorubric.runs.config import EvalConfig, StopReason
-
-T = TypeVar("T")
 
 
 def run_resumable(
@@ -75,18 +71,6 @@ def new_run_name(stem: str, folder: Path) -> str:
     name = f"{plain}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
     names = chain([name], (f"{name}-{number}" for number in count(2)))
     return next(name for name in names if not (folder / name).exists())
-
-
-def run_and_close(grader: autorubric.grading.Grader, work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine that uses a grader, and close the grader."""
-
-    async def run() -> T:
-        try:
-            return await work
-        finally:
-            await grader.aclose()
-
-    return asyncio.run(run())
 
 
 def open_run(folder: Path) -> autorubric.EvalResult:

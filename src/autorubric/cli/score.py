@@ -12,14 +12,11 @@ import autorubric
 from autorubric.cli.command import Exit, guarded, notice
 from autorubric.cli.gates import Gate, MaxLost, fail_under_option
 from autorubric.cli.options import (
-    METHODS,
     JsonFlag,
-    JudgeNames,
     MaxCalls,
     MaxCost,
     NoPreflight,
     NoProgress,
-    Panel,
     RunFolder,
     Seed,
     argument,
@@ -28,6 +25,7 @@ from autorubric.cli.options import (
     read_pairs,
 )
 from autorubric.cli.output import print_result, run_blocks
+from autorubric.cli.panel import METHODS, JudgeNames, Panel
 from autorubric.cli.runs import mean_score, new_run_name, report_stop, run_counts, run_resumable
 from autorubric.errors import ArgumentError
 from autorubric.scoring.policies import CannotAssessConfig, CannotAssessStrategy
