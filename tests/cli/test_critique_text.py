@@ -253,7 +253,7 @@ def test_tools_prints_definitions(cli: Cli) -> None:
     assert every[0] == anthropic_definition()
     assert "unknown tool 'other'" in cli("tools", "--tool", "other").err
     refused = cli("tools", "--format", "other")
-    assert refused.code == 2 and "openai or anthropic" in refused.err
+    assert refused.code == 2 and "'openai', 'anthropic'" in refused.err
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from autorubric import DataItem, RubricDataset
-from autorubric.cli.demo_figures import accuracy_and_kappa, label_score
+from autorubric.cli.demo_figures import label_score
+from autorubric.cli.runs import criterion_figure
 from autorubric.demo import demo_dataset, summary_dataset, summary_judges
 from tests.cli.conftest import Cli, Ran
 from tests.conftest import SHARED_DATA
@@ -187,4 +188,4 @@ def test_what_has_no_label_has_no_figure() -> None:
     """Without labels there is no score of theirs, and on levels without categories no accuracy."""
     unlabelled = RubricDataset(rubric=demo_dataset().rubric, items=[DataItem(submission="text")])
     assert label_score(unlabelled, 0) is None
-    assert accuracy_and_kappa(object()) == (None, None)
+    assert criterion_figure(object(), "kappa") is None

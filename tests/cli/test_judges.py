@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from autorubric import JudgeSpec, LexicalJudge, LLMConfig, RecordedJudge
-from autorubric.cli.options import aggregation_policies
+from autorubric.cli.panel import aggregation_policies
 from autorubric.errors import ArgumentError, FileError
 from autorubric.judges import SupervisedJudge
 from autorubric.judges.panel import named_judges
@@ -101,7 +102,7 @@ def test_temperature_and_samples_apply_to_models() -> None:
 
 
 @pytest.mark.parametrize("options", [{"samples": 3}, {"temperature": 0.5}])
-def test_options_of_models_need_a_model(options: dict[str, int]) -> None:
+def test_options_of_models_need_a_model(options: dict[str, Any]) -> None:
     """Options that no judge can follow are refused, not ignored."""
     with pytest.raises(
         ArgumentError, match=f"--{next(iter(options))} applies only to models, but no judge is"

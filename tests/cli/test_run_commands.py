@@ -179,7 +179,7 @@ def test_votes_are_scored_under_other_policies(cli: Cli, graded: str) -> None:
         (("--weight", "rigth=2"), "did you mean 'right'"),
         (("--weight", "right=-1"), "finite and positive"),
         (("--weight", "right"), "JUDGE=W"),
-        (("--cannot-assess", "never"), "skip, zero, partial, fail"),
+        (("--cannot-assess", "never"), "'skip', 'zero', 'partial', 'fail'"),
         ((), "nothing to change"),
     ]:
         refused = cli("score", graded, *faulty)

@@ -10,8 +10,9 @@ from typing import Annotated, Any, Final, Literal
 import autorubric
 from autorubric.cli.command import Exit, guarded, notice, stoppable
 from autorubric.cli.gates import Gate, exceeds_max_lost, max_lost_option
-from autorubric.cli.options import JsonFlag, MaxCalls, MaxCost, Models, argument, demand, flag, option
+from autorubric.cli.options import JsonFlag, MaxCalls, MaxCost, argument, demand, flag, option
 from autorubric.cli.output import print_result
+from autorubric.cli.panel import Models
 from autorubric.cli.runs import report_stop
 from autorubric.criteria.values import MAX_LOST
 from autorubric.errors import ArgumentError

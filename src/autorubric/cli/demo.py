@@ -8,8 +8,9 @@ from typing import Annotated
 import autorubric
 from autorubric import cli
 from autorubric.cli.command import Exit, Without, guarded, notice
-from autorubric.cli.options import RUN_DEFAULTS, JsonFlag, Models, NoPreflight, RunsDir, flag, option
+from autorubric.cli.options import RUN_DEFAULTS, JsonFlag, NoPreflight, RunsDir, flag, option
 from autorubric.cli.output import open_in_browser, print_result
+from autorubric.cli.panel import Models
 from autorubric.cli.runs import mean_score, run_resumable
 
 _TRAIN = 40

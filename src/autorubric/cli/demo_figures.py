@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from autorubric.cli.runs import mean_score, run_resumable
+from autorubric.cli.runs import criterion_figure, mean_score, run_resumable
 from autorubric.datasets.dataset import RubricDataset
 from autorubric.demo import demo_dataset as demo_dataset, summary_dataset, summary_judges
 from autorubric.grading.grader import CriterionGrader
@@ -17,12 +17,7 @@ from autorubric.judges.panel import JudgeLike
 from autorubric.judges.supervised import SupervisedJudge
 from autorubric.metrics.correction.score import CorrectedScore, corrected_score
 from autorubric.metrics.summaries.compute import MetricsResult
-from autorubric.metrics.summaries.results import (
-    CriterionMetrics,
-    NominalCriterionMetrics,
-    OrdinalCriterionMetrics,
-    RaterMetrics,
-)
+from autorubric.metrics.summaries.results import RaterMetrics
 from autorubric.metrics.summaries.run_comparison import RunComparison, compare_run
 from autorubric.reports.page import write_report
 from autorubric.runs.items import ItemResult
@@ -180,26 +175,12 @@ def _raters(measured: MetricsResult) -> list[tuple[str, RaterMetrics]]:
 def _criterion_rows(raters: Sequence[tuple[str, RaterMetrics]]) -> Iterator[tuple[Cell, ...]]:
     for of_first in raters[0][1].per_criterion:
         found = [{one.name: one for one in rater.per_criterion}.get(of_first.name) for _, rater in raters]
-        pairs = (accuracy_and_kappa(one) if one else (None, None) for one in found)
-        cells = (_pair(*pair) for pair in pairs)
+        cells = (_pair(criterion_figure(one, "accuracy"), criterion_figure(one, "kappa")) for one in found)
         yield (of_first.name, of_first.criterion_type, of_first.n_samples, *cells)
 
 
 def _mean_row(raters: Sequence[tuple[str, RaterMetrics]]) -> tuple[Cell, ...]:
     return ("mean", "", "", *(_pair(rater.criterion_accuracy, rater.mean_kappa) for _, rater in raters))
-
-
-def accuracy_and_kappa(figures: object) -> tuple[float | None, float | None]:
-    """Return a criterion's accuracy and the kappa of its level; None for both if the level has neither."""
-    match figures:
-        case CriterionMetrics():
-            return figures.accuracy, figures.kappa
-        case OrdinalCriterionMetrics():
-            return figures.exact_accuracy, figures.weighted_kappa
-        case NominalCriterionMetrics():
-            return figures.exact_accuracy, figures.kappa
-        case _:
-            return None, None
 
 
 def _pair(accuracy: float | None, kappa: float | None) -> str:

@@ -16,7 +16,6 @@ import autorubric
 from autorubric.cli.command import Exit, guarded, in_flags, notice
 from autorubric.cli.gates import Gate
 from autorubric.cli.options import (
-    JUDGE,
     RUN_DEFAULTS,
     Columns,
     JsonFlag,
@@ -24,7 +23,6 @@ from autorubric.cli.options import (
     MaxCost,
     NoPreflight,
     NoProgress,
-    Panel,
     RubricFile,
     argument,
     flag,
@@ -32,6 +30,7 @@ from autorubric.cli.options import (
     option,
 )
 from autorubric.cli.output import print_result, run_blocks
+from autorubric.cli.panel import JUDGE, Panel
 from autorubric.cli.runs import mean_score, new_run_name, report_stop, run_counts, run_resumable, shard_inputs
 from autorubric.criteria.values import VerdictCounts
 from autorubric.errors import ArgumentError

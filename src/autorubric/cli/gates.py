@@ -11,6 +11,7 @@ from typing import Annotated, Any, Final, NamedTuple
 import autorubric
 from autorubric.cli.command import Exit, notice
 from autorubric.cli.options import demand, option
+from autorubric.cli.runs import CRITERION_FIELDS, criterion_figure
 from autorubric.criteria.values import MAX_LOST, VerdictCounts
 from autorubric.errors import ArgumentError
 
@@ -212,17 +213,14 @@ def _on_criterion(
     if own is None:
         names = ", ".join(one.name for one in found.per_criterion)
         raise ArgumentError(f"criterion {name!r} has no metrics. Criteria: {names}")
-    # On ordered scales a near miss counts in part, and on all scales of options hits are exact ones.
-    fields = {"kappa": ("weighted_kappa", "kappa"), "accuracy": ("exact_accuracy", "accuracy")}
-    names_of = fields.get(gate.figure, (gate.figure,))
+    names_of = CRITERION_FIELDS.get(gate.figure, (gate.figure,))
     if not any(hasattr(own, field) for field in names_of):
         return None, f"not computed for {own.criterion_type} criteria"
     if gate.low:
         ends = getattr(own, f"{gate.figure}_ci")
         value = ends.lower if ends else None
     else:
-        values = [getattr(own, field, None) for field in names_of]
-        value = next((one for one in values if one is not None), None)
+        value = criterion_figure(own, gate.figure)
     reasons = [own.reasons[field] for field in names_of if field in own.reasons]
     words = {
         "no_positive_in_truth": "no answered item is labelled MET",

@@ -10,9 +10,9 @@ from typing import Annotated, Final
 import autorubric
 from autorubric.cli.command import Exit, Without, guarded, notice
 from autorubric.cli.gates import Gate
-from autorubric.cli.options import Columns, JsonFlag, JudgeNames, NoPreflight, Panel, argument, option
+from autorubric.cli.options import Columns, JsonFlag, NoPreflight, argument, option
 from autorubric.cli.output import print_result, read_input, report_json
-from autorubric.cli.runs import run_and_close
+from autorubric.cli.panel import JudgeNames, Panel, run_and_close
 from autorubric.errors import ArgumentError
 
 _TABLES: Final = (".csv", ".tsv", ".parquet", ".jsonl")

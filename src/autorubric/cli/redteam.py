@@ -7,18 +7,9 @@ from typing import Annotated
 import autorubric
 from autorubric.cli.command import Exit, guarded, notice
 from autorubric.cli.gates import exceeds_max_lost, max_lost_option
-from autorubric.cli.options import (
-    Columns,
-    DatasetFile,
-    JsonFlag,
-    JudgeNames,
-    NoPreflight,
-    Panel,
-    RubricFile,
-    option,
-)
+from autorubric.cli.options import Columns, DatasetFile, JsonFlag, NoPreflight, RubricFile, option
 from autorubric.cli.output import print_result
-from autorubric.cli.runs import run_and_close
+from autorubric.cli.panel import JudgeNames, Panel, run_and_close
 from autorubric.criteria.values import MAX_LOST
 
 Attacks = Annotated[

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
-from collections.abc import Coroutine
 from datetime import UTC, datetime
 from itertools import chain, count
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final
 
 import autorubric
 from autorubric.cli.command import Exit, notice, stoppable
 from autorubric.criteria.values import VerdictCounts
 from autorubric.runs.config import EvalConfig, StopReason
-
-T = TypeVar("T")
 
 
 def run_resumable(
@@ -77,18 +73,6 @@ def new_run_name(stem: str, folder: Path) -> str:
     return next(name for name in names if not (folder / name).exists())
 
 
-def run_and_close(grader: autorubric.grading.Grader, work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine that uses a grader, and close the grader."""
-
-    async def run() -> T:
-        try:
-            return await work
-        finally:
-            await grader.aclose()
-
-    return asyncio.run(run())
-
-
 def open_run(folder: Path) -> autorubric.EvalResult:
     """Open a stored run, and print its notices."""
     result = autorubric.EvalResult.from_experiment(folder)
@@ -131,3 +115,13 @@ def labelled_verdicts(
 def mean_score(result: autorubric.EvalResult) -> float | None:
     """Return the mean score over the scored items, or None if no item has a score."""
     return result.item_results.tally.mean_score
+
+
+CRITERION_FIELDS: Final = {"accuracy": ("exact_accuracy", "accuracy"), "kappa": ("weighted_kappa", "kappa")}
+"""Fields of a criterion's metrics, the one that fits ordered scales first: near misses count in part."""
+
+
+def criterion_figure(found: object, name: str) -> float | None:
+    """Return a metric of a criterion; None if it is undefined or not available for its level."""
+    values = (getattr(found, field, None) for field in CRITERION_FIELDS.get(name, (name,)))
+    return next((one for one in values if one is not None), None)

@@ -12,14 +12,11 @@ import autorubric
 from autorubric.cli.command import Exit, guarded, notice
 from autorubric.cli.gates import Gate, MaxLost, fail_under_option
 from autorubric.cli.options import (
-    METHODS,
     JsonFlag,
-    JudgeNames,
     MaxCalls,
     MaxCost,
     NoPreflight,
     NoProgress,
-    Panel,
     RunFolder,
     Seed,
     argument,
@@ -28,6 +25,7 @@ from autorubric.cli.options import (
     read_pairs,
 )
 from autorubric.cli.output import print_result, run_blocks
+from autorubric.cli.panel import METHODS, JudgeNames, Panel
 from autorubric.cli.runs import mean_score, new_run_name, report_stop, run_counts, run_resumable
 from autorubric.errors import ArgumentError
 from autorubric.scoring.policies import CannotAssessConfig, CannotAssessStrategy
@@ -67,7 +65,7 @@ class Policies:
         ),
     ] = None
     cannot_assess: Annotated[
-        str | None,
+        CannotAssessStrategy | None,
         option(
             "--cannot-assess",
             "HOW",
@@ -94,7 +92,7 @@ class Policies:
             "aggregation": self.aggregation,
             "ordinal_aggregation": self.ordinal_aggregation,
             "nominal_aggregation": self.nominal_aggregation,
-            "cannot_assess_config": None if strategy is None else _cannot_assess(strategy),
+            "cannot_assess_config": strategy and CannotAssessConfig(strategy=strategy),
             "on_failure": self.on_failure,
             "judge_weights": _weights(self.weight),
         }
@@ -136,14 +134,6 @@ def score(
     print_result(lambda: _json(run, before, after), lambda: _blocks(before, after), as_json=as_json)
     gate = Gate(fail_under=fail_under, max_lost=max_lost)
     return gate.exit_code(mean_score(after), after.verdicts, unjudged=after.failed_items)
-
-
-def _cannot_assess(strategy: str) -> CannotAssessConfig:
-    try:
-        return CannotAssessConfig(strategy=CannotAssessStrategy(strategy))
-    except ValueError:
-        allowed = ", ".join(CannotAssessStrategy)
-        raise ArgumentError(f"--cannot-assess must be one of {allowed}; got {strategy!r}") from None
 
 
 def _weights(values: list[str] | None) -> dict[str, float] | None:

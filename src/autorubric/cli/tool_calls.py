@@ -6,7 +6,7 @@ import contextlib
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from autorubric.apps.tool.audit import log_refusal
 from autorubric.apps.tool.evaluate import anthropic_definition, critique_evaluate_sync, openai_definition
@@ -79,13 +79,11 @@ def _rank(score: float | str) -> float:
     return float(score)
 
 
-def tool_definitions(style: str, name: str) -> list[dict[str, Any]]:
+def tool_definitions(style: Literal["openai", "anthropic"], name: str) -> list[dict[str, Any]]:
     """Return the function definitions of a tool, or of all tools."""
-    definitions = {"openai": openai_definition, "anthropic": anthropic_definition}
-    if style not in definitions:
-        raise ArgumentError(f"--format must be {' or '.join(definitions)}; got {style!r}")
+    define = openai_definition if style == "openai" else anthropic_definition
     chosen = TOOLS if name == "all" else (tool_named(name),)
-    return [definitions[style](one.name, one.description, one.input_schema) for one in chosen]
+    return [define(one.name, one.description, one.input_schema) for one in chosen]
 
 
 def serve_tools(

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 from autorubric import cli
 from autorubric.apps.tool.request import CritiqueRequest
@@ -204,7 +204,7 @@ def _issues_block(group: CritiqueGroup) -> TableBlock:
 
 
 Style = Annotated[
-    str,
+    Literal["openai", "anthropic"],
     option("--format", "F", "Format of the function definitions: openai or anthropic.", show_default=True),
 ]
 Name = Annotated[
