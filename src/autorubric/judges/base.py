@@ -291,11 +291,11 @@ def _text_of(error: BaseException) -> str:
         return "(an exception without a readable message)"
 
 
-async def _call_judge(ask: Any, asked: Any, judge_id: str) -> Any:
+async def _call_judge(ask: Any, requests: Any, judge_id: str) -> Any:
     try:
         with NoStrayCancellation(f"judge {judge_id!r}"):
-            outcome = ask(asked)
-            return await outcome if inspect.isawaitable(outcome) else outcome
+            result = ask(requests)
+            return await result if inspect.isawaitable(result) else result
     except (JudgeError, ArgumentError, BudgetError, MissingDependencyError):
         raise
     # A judge may be user code, and its failure on one item must not affect the others.

@@ -78,7 +78,7 @@ class CheckJudge:
             raise JudgeError(f"{request.criterion.name}: the criterion has no check")
         check = find_check(request.criterion.check)
         try:
-            found = check(request.submission.text)
+            result = check(request.submission.text)
         except JudgeError:
             raise
         # Checks are user code, so any exception counts as a failure of the check.
@@ -86,20 +86,20 @@ class CheckJudge:
             raise JudgeError(
                 f"{request.criterion.name}: the check raised {type(error).__name__}: {error}"
             ) from error
-        return _reply(request.criterion, found)
+        return _reply(request.criterion, result)
 
 
-def _reply(criterion: BaseCriterion, found: Any) -> JudgeReply:
+def _reply(criterion: BaseCriterion, result: Any) -> JudgeReply:
     reason = ""
-    if isinstance(found, tuple):
-        if len(found) != 2 or not isinstance(found[1], str):
-            raise ReplyError(f"{criterion.name}: the check returned {found!r}; expected (answer, reason)")
-        found, reason = found
-    if found is None:
+    if isinstance(result, tuple):
+        if len(result) != 2 or not isinstance(result[1], str):
+            raise ReplyError(f"{criterion.name}: the check returned {result!r}; expected (answer, reason)")
+        result, reason = result
+    if result is None:
         return JudgeReply(answer=None, reason=reason)
-    if is_number(found):
-        return JudgeReply(answer=_answer_at(criterion, float(found)), reason=reason)
-    return JudgeReply(answer=found, reason=reason)
+    if is_number(result):
+        return JudgeReply(answer=_answer_at(criterion, float(result)), reason=reason)
+    return JudgeReply(answer=result, reason=reason)
 
 
 def _answer_at(criterion: BaseCriterion, value: float) -> Any:

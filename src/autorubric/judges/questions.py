@@ -161,7 +161,7 @@ def critic_question(
     )
 
 
-def case_of(criterion: BaseCriterion, output: Any, given: Any) -> Case:
+def case_of(criterion: BaseCriterion, output: Any, input: Any) -> Case:
     """Return the case for a caller's output."""
     compares = criterion.level == "ranking"
     if compares or _is_submission(output):
@@ -175,7 +175,7 @@ def case_of(criterion: BaseCriterion, output: Any, given: Any) -> Case:
         if (problem := bound.why_inapplicable(submission)) is not None:
             raise ArgumentError(problem)
         shown = bound.show(submission, None)
-    return Case(output=value, input=given, submission=submission, criterion=bound, shown=shown)
+    return Case(output=value, input=input, submission=submission, criterion=bound, shown=shown)
 
 
 def case_in_panel(request: JudgeRequest) -> Case:
@@ -203,11 +203,11 @@ def cases_of_batch(criterion: BaseCriterion, outputs: Sequence[Any], inputs: Any
         )
     if len(inputs) != len(outputs):
         raise ArgumentError(f"got {len(outputs)} outputs and {len(inputs)} inputs; pass one input per output")
-    return [case_of(criterion, output, given) for output, given in zip(outputs, inputs, strict=True)]
+    return [case_of(criterion, output, one) for output, one in zip(outputs, inputs, strict=True)]
 
 
-def _is_list(given: Any) -> bool:
-    return isinstance(given, Sequence) and not isinstance(given, str | bytes | bytearray)
+def _is_list(value: Any) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray)
 
 
 def _is_submission(output: Any) -> bool:

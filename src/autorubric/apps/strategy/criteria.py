@@ -178,14 +178,14 @@ def _has_passed(vote: JudgeVote) -> bool | None:
     return vote.answer if vote.status == "answered" and isinstance(vote.answer, bool) else None
 
 
-def _is_number(given: Any) -> bool:
-    return isinstance(given, int | float) and not isinstance(given, bool) and math.isfinite(given)
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def _check_range(low: float, high: float) -> None:
-    for name, given in (("min", low), ("max", high)):
-        if not _is_number(given):
-            raise ArgumentError(f"{name} must be a finite number; got {given!r}")
+    for name, value in (("min", low), ("max", high)):
+        if not _is_number(value):
+            raise ArgumentError(f"{name} must be a finite number; got {value!r}")
     if low >= high:
         raise ArgumentError(f"min must be less than max; got min={low!r} and max={high!r}")
     if not math.isfinite(high - low):

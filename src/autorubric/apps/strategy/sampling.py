@@ -320,12 +320,12 @@ class SampledCriteria(ABC, Generic[T]):
 
     def _panel_member(self) -> PanelMember:
         if self._member is None or self._member[0] is not self.llm:
-            given = self.llm if isinstance(self.llm, JudgeSpec) else JudgeSpec(self.llm)
-            if given.samples != 1:
+            value = self.llm if isinstance(self.llm, JudgeSpec) else JudgeSpec(self.llm)
+            if value.samples != 1:
                 raise ArgumentError(
-                    f"llm must not set samples={given.samples}; pass num_samples={given.samples}"
+                    f"llm must not set samples={value.samples}; pass num_samples={value.samples}"
                 )
-            (member,) = panel_members([replace(given, samples=self.num_samples)])
+            (member,) = panel_members([replace(value, samples=self.num_samples)])
             self._member = (self.llm, member)
         return self._member[1]
 
@@ -348,12 +348,12 @@ class SampledCriteria(ABC, Generic[T]):
         await self.aclose()
 
 
-def check_count(name: str, given: Any, *, least: int = 1, most: int | None = None) -> None:
+def check_count(name: str, value: Any, *, least: int = 1, most: int | None = None) -> None:
     """Check that a value is a valid count."""
-    if isinstance(given, bool) or not isinstance(given, int) or given < least:
-        raise ArgumentError(f"{name} must be an integer of at least {least}; got {given!r}")
-    if most is not None and given > most:
-        raise ArgumentError(f"{name}={given} must not exceed num_samples={most}")
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise ArgumentError(f"{name} must be an integer of at least {least}; got {value!r}")
+    if most is not None and value > most:
+        raise ArgumentError(f"{name}={value} must not exceed num_samples={most}")
 
 
 def submission_of(candidate: Any) -> Submission:
@@ -377,8 +377,8 @@ def context_text(context: Any) -> str | None:
     return context if isinstance(context, str) or context is None else _json(context)
 
 
-def _json(given: Any) -> str | None:
+def _json(value: Any) -> str | None:
     try:
-        return json.dumps(given, ensure_ascii=False, indent=2)
+        return json.dumps(value, ensure_ascii=False, indent=2)
     except (TypeError, ValueError, RecursionError):
         return None

@@ -128,50 +128,50 @@ class Step(Generic[T]):
         return StepOutcome(value=value, evaluations=trace.evaluations)
 
 
-def verify_step(given: VerifyLike) -> Step[bool] | None:
-    """Return the step that verifies candidates; None if `given` is None."""
-    return None if given is None else Step(function=_function(given, "verify"), read=_as_passed)
+def verify_step(value: VerifyLike) -> Step[bool] | None:
+    """Return the step that verifies candidates; None if `value` is None."""
+    return None if value is None else Step(function=_function(value, "verify"), read=_as_passed)
 
 
-def cost_step(given: CostLike) -> Step[float] | None:
-    """Return the step that computes the cost of a candidate; None if `given` is None."""
-    return None if given is None else Step(function=_function(given, "cost"), read=_amount)
+def cost_step(value: CostLike) -> Step[float] | None:
+    """Return the step that computes the cost of a candidate; None if `value` is None."""
+    return None if value is None else Step(function=_function(value, "cost"), read=_amount)
 
 
-def _function(given: Any, role: Role) -> UserFunction:
-    if isinstance(given, Rubric):
+def _function(value: Any, role: Role) -> UserFunction:
+    if isinstance(value, Rubric):
         raise ArgumentError(
             f"{role} must not be a bare Rubric; pass RubricThreshold(rubric, grader, min_score) instead"
         )
-    if not isinstance(given, type):
-        method = getattr(given, _METHODS[role], None)
+    if not isinstance(value, type):
+        method = getattr(value, _METHODS[role], None)
         if callable(method):
-            return UserFunction(function=method, name=callable_name(given), takes_both=True)
-        if is_generator_function(given):
-            name = callable_name(given)
+            return UserFunction(function=method, name=callable_name(value), takes_both=True)
+        if is_generator_function(value):
+            name = callable_name(value)
             raise ArgumentError(f"{role} must return a single value; {name} is a generator function")
-        if callable(given):
-            return user_function(given, role, ("candidate", "context"))
+        if callable(value):
+            return user_function(value, role, ("candidate", "context"))
     wanted = "QualitativeCriteria" if role == "verify" else "QuantitativeCriteria"
     raise ArgumentError(
-        f"{role}={shortened(given)} does not have a method {_METHODS[role]}(candidate, context); pass "
+        f"{role}={shortened(value)} does not have a method {_METHODS[role]}(candidate, context); pass "
         f"{wanted}, a RubricThreshold, a function of (candidate) or (candidate, context), or None"
     )
 
 
-def _as_passed(given: Any) -> bool:
+def _as_passed(value: Any) -> bool:
     # Truthy values such as (False, "why"), "no", a record or a score are most likely not meant as True.
-    plain = given.item() if type(given).__module__ == "numpy" else given
+    plain = value.item() if type(value).__module__ == "numpy" else value
     if not isinstance(plain, int) or plain not in (0, 1):
-        raise AutorubricError(f"verify must return True or False; it returned {shortened(given)}")
+        raise AutorubricError(f"verify must return True or False; it returned {shortened(value)}")
     return bool(plain)
 
 
-def _amount(given: Any) -> float:
+def _amount(value: Any) -> float:
     try:
-        amount = math.nan if given is None or isinstance(given, str | bool) else float(given)
+        amount = math.nan if value is None or isinstance(value, str | bool) else float(value)
     except (TypeError, ValueError, OverflowError):
         amount = math.nan
     if not math.isfinite(amount):
-        raise AutorubricError(f"cost must return a finite number; it returned {shortened(given)}")
+        raise AutorubricError(f"cost must return a finite number; it returned {shortened(value)}")
     return amount

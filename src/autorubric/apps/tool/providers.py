@@ -129,8 +129,8 @@ class ProviderTable:
         """
         found = next((one for one in self.providers if one.name == name), None)
         if found is None:
-            there = ", ".join(one.name for one in self.providers) or "none configured"
-            raise ArgumentError(f"Provider {name!r} is not available; available: {there}")
+            available = ", ".join(one.name for one in self.providers) or "none configured"
+            raise ArgumentError(f"Provider {name!r} is not available; available: {available}")
         if found.fault:
             raise ArgumentError(unavailable(name, found.fault))
         return found
@@ -162,50 +162,50 @@ class ProviderTable:
 Providers: TypeAlias = ProviderTable | Mapping[str, Any] | str | Path | None
 
 
-def provider_table(given: Providers) -> ProviderTable:
+def provider_table(value: Providers) -> ProviderTable:
     """Convert a caller's argument to a provider table; None selects the table set in the environment."""
-    if given is None:
-        given = os.environ.get(PROVIDERS_VARIABLE) or {}
-    if isinstance(given, ProviderTable):
-        return given
-    if isinstance(given, str | Path):
-        return ProviderTable.from_file(given)
-    if not isinstance(given, Mapping):
-        raise ArgumentError(f"providers must be a mapping of names to evaluators; got {shortened(given)}")
-    return ProviderTable(providers=tuple(_provider(str(name), one) for name, one in given.items()))
+    if value is None:
+        value = os.environ.get(PROVIDERS_VARIABLE) or {}
+    if isinstance(value, ProviderTable):
+        return value
+    if isinstance(value, str | Path):
+        return ProviderTable.from_file(value)
+    if not isinstance(value, Mapping):
+        raise ArgumentError(f"providers must be a mapping of names to evaluators; got {shortened(value)}")
+    return ProviderTable(providers=tuple(_provider(str(name), one) for name, one in value.items()))
 
 
-def _provider(name: str, given: Any) -> Provider:
+def _provider(name: str, value: Any) -> Provider:
     if name == "auto":
         return Provider(None, name=name, fault="the name 'auto' is reserved; use another name")
-    if isinstance(given, Provider):
-        return replace(given, name=name)
-    return Provider(evaluator=given, local=name == "local_fm", name=name)
+    if isinstance(value, Provider):
+        return replace(value, name=name)
+    return Provider(evaluator=value, local=name == "local_fm", name=name)
 
 
 def _rank(provider: Provider, code: bool, guarded: bool) -> list[bool]:
     # Code stays on this machine if possible, regardless of the criteria.
-    wishes = (code and provider.local, guarded and provider.specialised)
-    return [not wish for wish in wishes]
+    preferences = (code and provider.local, guarded and provider.specialised)
+    return [not is_preferred for is_preferred in preferences]
 
 
 def _read_table(document: Document, faults: Faults) -> ProviderTable:
-    given = document.data
-    if not isinstance(given, Mapping):
+    data = document.data
+    if not isinstance(data, Mapping):
         faults.add((), "a provider table must be a mapping with the key 'providers'")
         return ProviderTable()
-    for key in given:
+    for key in data:
         if key not in _KEYS:
             faults.add((key,), f"unknown key {key!r}; {nearest_key(str(key), _KEYS)}")
-    if fault := format_fault(given.get("format", 1), TABLE_FORMAT):
+    if fault := format_fault(data.get("format", 1), TABLE_FORMAT):
         faults.add(("format",), fault)
-    audit_path, audit_content = given.get("audit_path"), given.get("audit_content", False)
+    audit_path, audit_content = data.get("audit_path"), data.get("audit_content", False)
     if audit_path is not None and not (isinstance(audit_path, str) and audit_path):
         faults.add(("audit_path",), f"must be the path of a file; got {shortened(audit_path)}")
         audit_path = None
     if not isinstance(audit_content, bool):
         faults.add(("audit_content",), f"must be true or false; got {shortened(audit_content)}")
-    entries = given.get("providers")
+    entries = data.get("providers")
     if not isinstance(entries, Mapping) or not entries:
         faults.add(("providers",), f"must be a mapping of names to models; got {shortened(entries)}")
         entries = {}
