@@ -14,6 +14,7 @@ from autorubric.grading.plan import EscalationConfig, check_per_criterion
 from autorubric.judges.panel import panel_members
 from autorubric.metrics.core.estimate import Estimate
 from autorubric.metrics.figures.classification import accuracy
+from autorubric.runs.items import sum_if_known
 from autorubric.runs.reopen import stored_policy
 from autorubric.runs.result import EvalResult
 from autorubric.scoring.policies import AggregationPolicy
@@ -246,8 +247,8 @@ def point(cells: Sequence[CascadeCell], threshold: float, of: Threshold | None =
         cells=len(cells),
         escalated=sum(up),
         votes=votes,
-        cost=_sum(costs) if stated else None,
-        full_cost=_sum([cell.strong_cost for cell in cells]) if stated else None,
+        cost=sum_if_known(costs) if stated else None,
+        full_cost=sum_if_known([cell.strong_cost for cell in cells]) if stated else None,
         accuracy=share_equal(cells, [cell.truth for cell in cells], made),
         fidelity=share_equal(cells, [cell.strong for cell in cells], made),
     )
@@ -263,11 +264,6 @@ def share_equal(
         if a is not None and b is not None
     ]
     return accuracy([a for _, a, _ in both], [b for _, _, b in both], cluster=[item for item, _, _ in both])
-
-
-def _sum(costs: Sequence[float | None]) -> float | None:
-    known = [cost for cost in costs if cost is not None]
-    return sum(known) if len(known) == len(costs) else None
 
 
 _MOST_POINTS: Final = 101
