@@ -26,19 +26,12 @@ _SHOWN_FAILURES: Final = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Panel:
-    """The grader of a pytest run.
-
-    Attributes:
-        own: The grader.
-        named: The names of its judges, as passed by the user.
-        has_leave: Whether models may be called, because the command line names a model.
-        is_default: Whether no judge was named, so that the default judge is used.
-    """
+    """The grader of a pytest run."""
 
     own: CriterionGrader
-    named: tuple[str, ...]
-    has_leave: bool
-    is_default: bool
+    named: tuple[str, ...]  # the names of its judges, as passed by the user
+    has_leave: bool  # whether models may be called, because the command line names a model
+    is_default: bool  # whether no judge was named, so that the default judge is used
 
     def grader(self) -> CriterionGrader:
         """Return the grader; skip the test if calls to models are disabled."""

@@ -29,35 +29,24 @@ _COMPARED: Final = frozenset({"binary", "nominal", "ordinal", "ranking"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CascadeCell:
-    """One criterion of one item, judged by both panels.
-
-    Attributes:
-        item_id: Id of the item.
-        criterion: Name of the criterion.
-        confidence: Confidence of the first panel in [0, 1]; None if unknown or the panel did not decide.
-        first: Decision of the first panel; None if it did not decide, and for number and text answers.
-        strong: Decision of the strong panel; None in the same cases.
-        truth: The ground-truth answer; None if unknown.
-        first_votes: Number of votes of the first panel.
-        strong_votes: Number of votes of the strong panel.
-        first_cost: Cost of the first panel's votes in US dollars; None if a vote has tokens but no price.
-            Votes with neither, such as those of trained and recorded judges and all but the first vote of a
-            shared request, count as free.
-        strong_cost: Cost of the strong panel's votes in US dollars, by the same rules.
-        states_cost: Whether any of the votes has a cost.
-    """
+    """One criterion of one item, judged by both panels."""
 
     item_id: str
     criterion: str
+    # Confidence of the first panel in [0, 1]; None if unknown or the panel did not decide.
     confidence: float | None
+    # Decision of the first panel; None if it did not decide, and for number and text answers.
     first: str | None
-    strong: str | None
-    truth: str | None
-    first_votes: int
-    strong_votes: int
+    strong: str | None  # decision of the strong panel; None in the same cases
+    truth: str | None  # the ground-truth answer; None if unknown
+    first_votes: int  # number of votes of the first panel
+    strong_votes: int  # number of votes of the strong panel
+    # Cost of the first panel's votes in US dollars; None if a vote has tokens but no price. Votes with
+    # neither, such as those of trained and recorded judges and all but the first vote of a shared
+    # request, count as free.
     first_cost: float | None
-    strong_cost: float | None
-    states_cost: bool
+    strong_cost: float | None  # cost of the strong panel's votes in US dollars, by the same rules
+    states_cost: bool  # whether any of the votes has a cost
 
     def is_escalated(self, threshold: float) -> bool:
         """Return whether the cell is escalated to the strong panel at a threshold."""

@@ -45,17 +45,11 @@ class _Place(NamedTuple):
 
 
 class _MergeOrder(NamedTuple):
-    """The locations of the items of the merged dataset.
+    """The locations of the items of the merged dataset."""
 
-    Attributes:
-        places: The first location of each item, in order.
-        again: Further locations of items that are in several runs, by id.
-        first: The first location of each item, by id.
-    """
-
-    places: list[_Place]
-    again: dict[str, list[_Place]]
-    first: dict[str, _Place]
+    places: list[_Place]  # the first location of each item, in order
+    again: dict[str, list[_Place]]  # further locations of items that are in several runs, by id
+    first: dict[str, _Place]  # the first location of each item, by id
 
 
 @dataclass(frozen=True, kw_only=True)
