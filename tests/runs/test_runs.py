@@ -13,7 +13,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import pytest
 
@@ -33,6 +33,7 @@ from autorubric import (
     Rubric,
     RubricDataset,
     evaluate,
+    evaluate_sync,
     fill_ground_truth_sync,
 )
 from autorubric.criteria import BoundInt
@@ -45,6 +46,7 @@ from autorubric.errors import (
     RunMismatchError,
 )
 from autorubric.judges import JudgeRequest
+from autorubric.runs.config import EvalOptions
 from autorubric.runs.manifest import manifest_text
 from autorubric.runs.open import create_run_folder
 from tests.doubles import until
@@ -284,6 +286,18 @@ def test_an_unfinished_run_reopens_with_what_is_there(tmp_path: Path) -> None:
     reopened = EvalResult.from_experiment(tmp_path / "run")
     assert reopened.total_items == 3
     assert "1 of 4 items are unfinished; resume the run" in reopened.notices
+
+
+def test_keywords_of_a_run_are_the_fields_of_its_config(tmp_path: Path) -> None:
+    """`evaluate` accepts every option of `EvalConfig` that users set; another one is an error with a hint."""
+    keywords = get_type_hints(EvalOptions)
+    assert set(keywords) == set(EvalConfig.model_fields) - {"shard", "run_file"}
+    fields = get_type_hints(EvalConfig)
+    assert {name for name in keywords if keywords[name] != fields[name]} == {"experiments_dir"}
+    grader = CriterionGrader(judges=[lambda request: "MET"])
+    wrong: dict[str, Any] = {"max_calls": 0, "resumee": True}
+    with pytest.raises(ArgumentError, match=r"max_calls: .*equal to 1; got 0; .*did you mean 'resume'\?"):
+        evaluate_sync(small_dataset("apple"), grader, experiments_dir=tmp_path, **wrong)
 
 
 def test_two_writers_are_kept_apart(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from autorubric.scoring.reports import EnsembleCriterionReport, EnsembleEvaluati
 from autorubric.scoring.votes import JudgeVote
 from autorubric.support.blocks import printable
 from autorubric.support.concurrency import run_sync
+from autorubric.support.objects import is_number
 
 _LONGEST: Final = 6000
 _VOTES: Final = 7
@@ -271,7 +272,7 @@ def _least(min_score: float | None) -> float:
             "min_score is missing; pass it to assert_rubric or mark the test with "
             "@pytest.mark.rubric(min_score=0.7)"
         )
-    if isinstance(min_score, bool) or not isinstance(min_score, int | float) or not math.isfinite(min_score):
+    if not is_number(min_score) or not math.isfinite(min_score):
         raise ArgumentError(
             f"min_score must be a finite number, in [0, 1] for normalized scores; got {min_score!r}"
         )
@@ -284,7 +285,7 @@ def _most(max_lost: float | None) -> float:
         max_lost = None if test is None else test.marked.get("max_lost")
     if max_lost is None:
         return MAX_LOST
-    if isinstance(max_lost, bool) or not isinstance(max_lost, int | float) or not 0 <= max_lost <= 1:
+    if not is_number(max_lost) or not 0 <= max_lost <= 1:
         raise ArgumentError(f"max_lost must be a number from 0 to 1; got {max_lost!r}")
     return float(max_lost)
 

@@ -47,16 +47,11 @@ _TOOLS: Final[Mapping[str, ServedTool]] = {tool.name: tool for tool in TOOLS}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpAddress:
-    """The address for streamable HTTP and the token that clients must send.
+    """The address for streamable HTTP and the token that clients must send."""
 
-    Attributes:
-        host: Host name or IP address to listen on.
-        port: TCP port; 0 for any free port.
-        token: Token that clients send as `Authorization: Bearer …`; None if no token is required.
-    """
-
-    host: str = "127.0.0.1"
-    port: int = 0
+    host: str = "127.0.0.1"  # host name or IP address to listen on
+    port: int = 0  # TCP port; 0 for any free port
+    # Token that clients send as `Authorization: Bearer …`; None if no token is required.
     token: str | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:

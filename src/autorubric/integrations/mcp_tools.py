@@ -43,19 +43,13 @@ from autorubric.support.objects import Json
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolServer:
-    """The configuration of the served tools.
-
-    Attributes:
-        providers: The available evaluators.
-        root: The folder that must contain all rubric files, run folders and datasets.
-        timeout: Maximum duration of a call in seconds.
-        heartbeat: Seconds between heartbeats to a client that requested progress.
-    """
+    """The configuration of the served tools."""
 
     providers: ProviderTable
+    # The folder that must contain all rubric files, run folders and datasets.
     root: Path = field(default_factory=Path.cwd)
-    timeout: float = 30.0
-    heartbeat: float = 5.0
+    timeout: float = 30.0  # maximum duration of a call in seconds
+    heartbeat: float = 5.0  # seconds between heartbeats to a client that requested progress
 
     @property
     def files(self) -> Workspace:
@@ -65,15 +59,10 @@ class ToolServer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolOutcome:
-    """The result of a call.
+    """The result of a call."""
 
-    Attributes:
-        content: The structured content, whose key `ok` tells whether the call succeeded.
-        line: A summary of the content on one line.
-    """
-
-    content: Mapping[str, Json]
-    line: str
+    content: Mapping[str, Json]  # the structured content, whose key `ok` tells whether the call succeeded
+    line: str  # a summary of the content on one line
 
     @property
     def ok(self) -> bool:
@@ -87,20 +76,14 @@ class NobodyError(AutorubricError):
 
 @dataclass(kw_only=True)
 class ToolCall:
-    """The state of a running call.
+    """The state of a running call."""
 
-    Attributes:
-        seconds: Maximum duration in seconds.
-        noted: Additional fields of the audit line.
-        named: The provider named in the call; None if the call did not name a provider.
-        failed: Errors by the names of the providers that failed.
-        started: Start time, measured by `time.perf_counter`.
-    """
-
-    seconds: float
+    seconds: float  # maximum duration in seconds
+    # Start time, measured by `time.perf_counter`.
     started: float = field(default_factory=time.perf_counter, init=False)
-    noted: dict[str, Json] = field(default_factory=dict)
-    named: str | None = None
+    noted: dict[str, Json] = field(default_factory=dict)  # additional fields of the audit line
+    named: str | None = None  # the provider named in the call; None if the call did not name a provider
+    # Errors by the names of the providers that failed.
     failed: dict[str, Exception] = field(default_factory=dict)
 
     @property
@@ -182,22 +165,14 @@ def _write_down(log: Path | None, tool: str, call: ToolCall, *, ok: bool, code: 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServedTool:
-    """A tool that is served to agents.
-
-    Attributes:
-        name: The tool's name in the protocol.
-        title: The display name.
-        description: The description for models.
-        input_schema: JSON schema of the arguments.
-        output_schema: JSON schema of the structured content.
-        call: The function that performs a call; it only raises if the call is cancelled.
-    """
+    """A tool that is served to agents."""
 
     name: str
     title: str
     description: str
     input_schema: Mapping[str, Json]
-    output_schema: Mapping[str, Json]
+    output_schema: Mapping[str, Json]  # JSON schema of the structured content
+    # The function that performs a call; it only raises if the call is cancelled.
     call: Callable[[ToolServer, Mapping[str, Any], Progress | None], Awaitable[ToolOutcome]]
 
 

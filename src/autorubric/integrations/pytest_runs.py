@@ -17,6 +17,7 @@ from autorubric.integrations.assertions import one_line
 from autorubric.integrations.test_in_progress import TestInProgress, pass_line
 from autorubric.judges.panel import named_judges
 from autorubric.support.concurrency import run_sync
+from autorubric.support.objects import is_number, is_whole
 
 _ARGUMENTS: Final = ("min_score", "max_lost", "repeats", "min_pass_rate")
 _DEFAULT: Final = "lexical"
@@ -26,19 +27,12 @@ _SHOWN_FAILURES: Final = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Panel:
-    """The grader of a pytest run.
-
-    Attributes:
-        own: The grader.
-        named: The names of its judges, as passed by the user.
-        has_leave: Whether models may be called, because the command line names a model.
-        is_default: Whether no judge was named, so that the default judge is used.
-    """
+    """The grader of a pytest run."""
 
     own: CriterionGrader
-    named: tuple[str, ...]
-    has_leave: bool
-    is_default: bool
+    named: tuple[str, ...]  # the names of its judges, as passed by the user
+    has_leave: bool  # whether models may be called, because the command line names a model
+    is_default: bool  # whether no judge was named, so that the default judge is used
 
     def grader(self) -> CriterionGrader:
         """Return the grader; skip the test if calls to models are disabled."""
@@ -95,9 +89,9 @@ def check_marker(item: pytest.Item, marker: pytest.Mark) -> None:
             f"{where}: unknown arguments: {', '.join(given)}. Allowed: {', '.join(_ARGUMENTS)}"
         )
     repeats, rate = marker.kwargs.get("repeats", 1), marker.kwargs.get("min_pass_rate", 1.0)
-    if isinstance(repeats, bool) or not isinstance(repeats, int) or repeats < 1:
+    if not is_whole(repeats) or repeats < 1:
         raise ArgumentError(f"{where}: repeats must be a positive integer; got {repeats!r}")
-    if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0.0 < rate <= 1.0:
+    if not is_number(rate) or not 0.0 < rate <= 1.0:
         raise ArgumentError(f"{where}: min_pass_rate must be greater than 0 and at most 1; got {rate!r}")
     if repeats > 1 and _is_unittest(item):
         raise ArgumentError(

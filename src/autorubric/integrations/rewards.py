@@ -132,19 +132,12 @@ def as_verifiers_reward(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _RewardRow:
-    """One completion with its prompt.
+    """One completion with its prompt."""
 
-    Attributes:
-        prompt: The prompt, as a string or a conversation.
-        completion: The completion, as a string or a conversation.
-        reference: A good answer for comparison.
-        rubric: The rubric of the row; None to use the rubric of the reward function.
-    """
-
-    prompt: Any
-    completion: Any
-    reference: Any
-    rubric: Any
+    prompt: Any  # the prompt, as a string or a conversation
+    completion: Any  # the completion, as a string or a conversation
+    reference: Any  # a good answer for comparison
+    rubric: Any  # the rubric of the row; None to use the rubric of the reward function
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,17 +18,11 @@ ProgressStyle = Literal["simple", "detailed"]
 
 
 class Shard(NamedTuple):
-    """The part of a dataset that a run grades.
+    """The part of a dataset that a run grades."""
 
-    Attributes:
-        number: Index of the part, from 0.
-        shards: Number of parts.
-        whole: Digest of the whole dataset.
-    """
-
-    number: int
+    number: int  # index of the part, from 0
     shards: int
-    whole: str
+    whole: str  # digest of the whole dataset
 
 
 class EvalOptions(TypedDict, total=False):

@@ -54,14 +54,9 @@ class VoteDigests:
 
 @dataclass(frozen=True, slots=True)
 class ItemDigests:
-    """Digests of the dependencies of each vote on one item.
+    """Digests of the dependencies of each vote on one item."""
 
-    Attributes:
-        fingerprint: Digest of the parts of the item that judges see.
-        rubric: The item's rubric.
-    """
-
-    fingerprint: str
+    fingerprint: str  # digest of the parts of the item that judges see
     rubric: Rubric
     _run: VoteDigests
     _criteria: dict[str, str]
@@ -112,16 +107,11 @@ def mapping_in(asking: Mapping[str, Json], key: str) -> Mapping[str, Any]:
 
 
 class ChangedDataset(NamedTuple):
-    """A dataset that has changed.
-
-    Attributes:
-        old: The earlier dataset.
-        new: The current dataset.
-        kept: Whether the new dataset contains the unchanged item at any position, by position in the old one.
-    """
+    """A dataset that has changed."""
 
     old: RubricDataset
     new: RubricDataset
+    # Whether the new dataset contains the unchanged item at any position, by position in the old one.
     kept: bytearray
 
     @property

@@ -14,6 +14,7 @@ from autorubric.grading.plan import EscalationConfig, check_per_criterion
 from autorubric.judges.panel import panel_members
 from autorubric.metrics.core.estimate import Estimate
 from autorubric.metrics.figures.classification import accuracy
+from autorubric.runs.items import sum_if_known
 from autorubric.runs.reopen import stored_policy
 from autorubric.runs.result import EvalResult
 from autorubric.scoring.policies import AggregationPolicy
@@ -28,35 +29,24 @@ _COMPARED: Final = frozenset({"binary", "nominal", "ordinal", "ranking"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CascadeCell:
-    """One criterion of one item, judged by both panels.
-
-    Attributes:
-        item_id: Id of the item.
-        criterion: Name of the criterion.
-        confidence: Confidence of the first panel in [0, 1]; None if unknown or the panel did not decide.
-        first: Decision of the first panel; None if it did not decide, and for number and text answers.
-        strong: Decision of the strong panel; None in the same cases.
-        truth: The ground-truth answer; None if unknown.
-        first_votes: Number of votes of the first panel.
-        strong_votes: Number of votes of the strong panel.
-        first_cost: Cost of the first panel's votes in US dollars; None if a vote has tokens but no price.
-            Votes with neither, such as those of trained and recorded judges and all but the first vote of a
-            shared request, count as free.
-        strong_cost: Cost of the strong panel's votes in US dollars, by the same rules.
-        states_cost: Whether any of the votes has a cost.
-    """
+    """One criterion of one item, judged by both panels."""
 
     item_id: str
     criterion: str
+    # Confidence of the first panel in [0, 1]; None if unknown or the panel did not decide.
     confidence: float | None
+    # Decision of the first panel; None if it did not decide, and for number and text answers.
     first: str | None
-    strong: str | None
-    truth: str | None
-    first_votes: int
-    strong_votes: int
+    strong: str | None  # decision of the strong panel; None in the same cases
+    truth: str | None  # the ground-truth answer; None if unknown
+    first_votes: int  # number of votes of the first panel
+    strong_votes: int  # number of votes of the strong panel
+    # Cost of the first panel's votes in US dollars; None if a vote has tokens but no price. Votes with
+    # neither, such as those of trained and recorded judges and all but the first vote of a shared
+    # request, count as free.
     first_cost: float | None
-    strong_cost: float | None
-    states_cost: bool
+    strong_cost: float | None  # cost of the strong panel's votes in US dollars, by the same rules
+    states_cost: bool  # whether any of the votes has a cost
 
     def is_escalated(self, threshold: float) -> bool:
         """Return whether the cell is escalated to the strong panel at a threshold."""
@@ -246,8 +236,8 @@ def point(cells: Sequence[CascadeCell], threshold: float, of: Threshold | None =
         cells=len(cells),
         escalated=sum(up),
         votes=votes,
-        cost=_sum(costs) if stated else None,
-        full_cost=_sum([cell.strong_cost for cell in cells]) if stated else None,
+        cost=sum_if_known(costs) if stated else None,
+        full_cost=sum_if_known([cell.strong_cost for cell in cells]) if stated else None,
         accuracy=share_equal(cells, [cell.truth for cell in cells], made),
         fidelity=share_equal(cells, [cell.strong for cell in cells], made),
     )
@@ -263,11 +253,6 @@ def share_equal(
         if a is not None and b is not None
     ]
     return accuracy([a for _, a, _ in both], [b for _, _, b in both], cluster=[item for item, _, _ in both])
-
-
-def _sum(costs: Sequence[float | None]) -> float | None:
-    known = [cost for cost in costs if cost is not None]
-    return sum(known) if len(known) == len(costs) else None
 
 
 _MOST_POINTS: Final = 101

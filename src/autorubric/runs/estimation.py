@@ -18,10 +18,10 @@ from autorubric.judges.panel import PanelMember
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.prices import CHARACTERS_PER_TOKEN, Price, prompt_tokens
 from autorubric.llm.route import pricings_of
-from autorubric.runs.damage import load_index
 from autorubric.runs.differences import with_checks
-from autorubric.runs.index import LineValidity
+from autorubric.runs.index import LineValidity, load_index
 from autorubric.runs.item_results import ReusableVotes, answered_votes, grading_task
+from autorubric.runs.items import sum_if_known
 from autorubric.runs.manifest import MANIFEST, log_entries, read_manifest, run_path
 from autorubric.runs.notices import Notices
 from autorubric.scoring.votes import Votes
@@ -80,24 +80,22 @@ class RunEstimate:
     @property
     def calls(self) -> int | None:
         """Number of requests to all models; None if the number is unknown for a judge."""
-        return _total([judge.calls for judge in self.judges])
+        return sum_if_known([judge.calls for judge in self.judges])
 
     @property
     def prompt_tokens(self) -> int | None:
         """Tokens sent to all models; None if the number is unknown for a judge."""
-        return _total([judge.prompt_tokens for judge in self.judges])
+        return sum_if_known([judge.prompt_tokens for judge in self.judges])
 
     @property
     def completion_tokens(self) -> int | None:
         """Tokens received from all models; None if the number is unknown for a judge."""
-        return _total([judge.completion_tokens for judge in self.judges])
+        return sum_if_known([judge.completion_tokens for judge in self.judges])
 
     @property
     def cost(self) -> float | None:
         """Cost of all judges in US dollars; None if the cost of a judge is unknown."""
-        costs = [judge.cost for judge in self.judges]
-        known = [cost for cost in costs if cost is not None]
-        return sum(known) if len(known) == len(costs) else None
+        return sum_if_known([judge.cost for judge in self.judges])
 
     def to_dict(self) -> dict[str, Json]:
         """Return the estimate as a JSON-serializable dictionary."""
@@ -126,11 +124,6 @@ class RunEstimate:
     def summary(self) -> str:
         """Return the estimate as plain text."""
         return render_text(self.blocks())
-
-
-def _total(counts: Sequence[int | None]) -> int | None:
-    known = [count for count in counts if count is not None]
-    return sum(known) if len(known) == len(counts) else None
 
 
 REPLY_TOKENS_A_CRITERION: Final = 80
@@ -203,28 +196,6 @@ class _Plan:
         for batch in batches:
             member = batch[0].member
             self.tallies.setdefault(member.judge_id, _Tally(member)).add(batch)
-
-
-def estimate_run(dataset: RubricDataset, grader: Grader, name: str | None, folder: Path) -> RunEstimate:
-    """Estimate the grading of a dataset; see `estimate`."""
-    if not isinstance(grader, CriterionGrader):
-        raise ArgumentError(f"grader must be a CriterionGrader to be estimated; got {type(grader).__name__}")
-    grader.check_rubrics(dataset.rubrics())
-    stored_for = _reader_of_votes(dataset, grader, name, folder)
-    plan = _Plan(grader)
-    for position in range(len(dataset)):
-        stored = stored_for(position)
-        plan.stored += sum(not vote.skipped for votes in stored.values() for vote in votes)
-        plan.add(grader.requests(grading_task(dataset, position), stored=stored))
-    judges = tuple(tally.estimate(_price_of) for tally in plan.tallies.values())
-    at_most = grader.policy.stop_when_decided or grader.policy.escalation is not None
-    return RunEstimate(
-        items=plan.items,
-        judges=judges,
-        stored_votes=plan.stored,
-        at_most=at_most,
-        notes=tuple(_notes(judges, grader, plan.stored, at_most=at_most)),
-    )
 
 
 def _reader_of_votes(
@@ -304,4 +275,21 @@ def estimate(
             item cannot be graded.
         RunError: If a run with that name exists but cannot be read.
     """
-    return estimate_run(dataset, grader, experiment_name, Path(experiments_dir))
+    if not isinstance(grader, CriterionGrader):
+        raise ArgumentError(f"grader must be a CriterionGrader to be estimated; got {type(grader).__name__}")
+    grader.check_rubrics(dataset.rubrics())
+    stored_for = _reader_of_votes(dataset, grader, experiment_name, Path(experiments_dir))
+    plan = _Plan(grader)
+    for position in range(len(dataset)):
+        stored = stored_for(position)
+        plan.stored += sum(not vote.skipped for votes in stored.values() for vote in votes)
+        plan.add(grader.requests(grading_task(dataset, position), stored=stored))
+    judges = tuple(tally.estimate(_price_of) for tally in plan.tallies.values())
+    at_most = grader.policy.stop_when_decided or grader.policy.escalation is not None
+    return RunEstimate(
+        items=plan.items,
+        judges=judges,
+        stored_votes=plan.stored,
+        at_most=at_most,
+        notes=tuple(_notes(judges, grader, plan.stored, at_most=at_most)),
+    )

@@ -140,10 +140,6 @@ class _Admission:
     An item is assumed to need its planned calls, at the mean cost of the calls so far; if cost is limited,
     the first item is therefore graded alone. An item that exceeds the remaining budget begins only when no
     other item is in progress.
-
-    Attributes:
-        budget: The budget of the run.
-        grader: The grader.
     """
 
     budget: SpendingLimit
@@ -267,12 +263,9 @@ class RepeatedErrors:
 
     Once a judge has answered, a connection error may be temporary. It then counts only if its request began
     after the previous failure, so that requests that failed at the same time count once.
-
-    Attributes:
-        stop: Called with the message when a judge has failed `MOST` times in a row with the same error.
-        clock: Function that returns a monotonic time in seconds.
     """
 
+    # Called with the message when a judge has failed `MOST` times in a row with the same error.
     stop: Callable[[str], None]
     clock: Callable[[], float] = time.monotonic
     _rows: dict[str, _ErrorStreak] = field(default_factory=dict)

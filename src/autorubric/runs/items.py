@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import merge
 from math import fsum
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from autorubric.criteria.values import VerdictCounts
 from autorubric.errors import TokenUsage
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from autorubric.grading.base import GradingTask
     from autorubric.scoring.reports import EnsembleEvaluationReport
 
+
+NumberT = TypeVar("NumberT", int, float)
 
 _CHUNK: Final = 1 << 14
 
@@ -216,3 +218,9 @@ def _percentiles(values: Sequence[float], percents: Sequence[int]) -> list[float
     return [
         (found[place] * (100 - over) + found[min(place + 1, last)] * over) / 100 for place, over in wanted
     ]
+
+
+def sum_if_known(values: Sequence[NumberT | None]) -> NumberT | None:
+    """Return the sum of the values; None if one of them is unknown."""
+    known = [value for value in values if value is not None]
+    return sum(known) if len(known) == len(values) else None

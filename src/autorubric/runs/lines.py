@@ -64,19 +64,12 @@ class StoredVote(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredItem(GradedItem):
-    """The result of a finished item as stored in a run folder.
+    """The result of a finished item as stored in a run folder."""
 
-    Attributes:
-        basis: Digest of the judges, the shared rubric and the policies, on which the figures depend.
-        dataset: Digest of the dataset.
-        fingerprint: Digest of the parts of the item on which the figures depend.
-        votes: Offsets of the item's votes in `votes.jsonl`.
-    """
-
-    basis: str = ""
+    basis: str = ""  # digest of the judges, the shared rubric and the policies, on which the figures depend
     dataset: str = ""
-    fingerprint: str = ""
-    votes: tuple[int, ...] = ()
+    fingerprint: str = ""  # digest of the parts of the item on which the figures depend
+    votes: tuple[int, ...] = ()  # offsets of the item's votes in `votes.jsonl`
 
     def fields(self) -> ItemFields:
         """Return the fields by name."""
@@ -261,19 +254,12 @@ _ITEM_DEFAULTS: Final = {one.name: one.default for one in fields(StoredItem) if 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredExchange:
-    """The exchange with a model that led to a vote.
-
-    Attributes:
-        criterion: Name of the criterion.
-        judge_id: Id of the judge.
-        sample: Index of the sample, from 0.
-        order: Names of the candidates in the order shown; None if the criterion is not a comparison.
-        exchanged: The request and the reply.
-    """
+    """The exchange with a model that led to a vote."""
 
     criterion: str
     judge_id: str
-    sample: int
+    sample: int  # index of the sample, from 0
+    # Names of the candidates in the order shown; None if the criterion is not a comparison.
     order: tuple[str, ...] | None
     exchanged: Exchanged
 

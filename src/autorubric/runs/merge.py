@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -20,7 +20,7 @@ from autorubric.runs.index import LineValidity, RunIndex
 from autorubric.runs.item_results import ReusableVotes
 from autorubric.runs.lines import StoredVote
 from autorubric.runs.manifest import PROMPTS, log_entries, new_mark, read_manifest
-from autorubric.runs.notices import FEW, Notices
+from autorubric.runs.notices import FEW, Notices, bulleted
 from autorubric.runs.open import plain_name
 from autorubric.runs.reopen import read_index
 from autorubric.runs.result import EvalResult
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from autorubric.grading.base import Grader
 
 
-_MOST_TOLD = 12
 _OWN = frozenset({"format", "shard", "missing", "sizes", "unsealed"})
 """Manifest entries that describe a single run only."""
 
@@ -46,17 +45,11 @@ class _Place(NamedTuple):
 
 
 class _MergeOrder(NamedTuple):
-    """The locations of the items of the merged dataset.
+    """The locations of the items of the merged dataset."""
 
-    Attributes:
-        places: The first location of each item, in order.
-        again: Further locations of items that are in several runs, by id.
-        first: The first location of each item, by id.
-    """
-
-    places: list[_Place]
-    again: dict[str, list[_Place]]
-    first: dict[str, _Place]
+    places: list[_Place]  # the first location of each item, in order
+    again: dict[str, list[_Place]]  # further locations of items that are in several runs, by id
+    first: dict[str, _Place]  # the first location of each item, by id
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,9 +133,7 @@ def merge_runs(paths: Iterable[str | Path], out: str | Path) -> EvalResult:
 
 def _refuse(what: str, found: Sequence[str]) -> None:
     if found:
-        told = "\n".join(f"  - {line}" for line in found[:_MOST_TOLD])
-        more = f"\n  - and {len(found) - _MOST_TOLD} more" if len(found) > _MOST_TOLD else ""
-        message = f"the runs cannot be merged because they {what}:\n{told}{more}"
+        message = f"the runs cannot be merged because they {what}:\n{bulleted(found)}"
         raise RunMismatchError(message, differences=found)
 
 
@@ -151,22 +142,17 @@ def _differences(parts: Sequence[_RunPart]) -> list[str]:
     first, found = parts[0], []
     for part in parts[1:]:
         # A check may occur in the items of one part only, which is not a difference.
-        before = _with_checks(first.manifest["asking"], _checks([part, first]))
-        after = _with_checks(part.manifest["asking"], _checks([first, part]))
+        before = {**first.manifest["asking"], "checks": _checks([part, first])}
+        after = {**part.manifest["asking"], "checks": _checks([first, part])}
         now = GraderDescription(asking=after, deciding=part.manifest["deciding"])
         stored = {**first.manifest, "asking": before}
-        told = asking_differences(stored, now, None)
-        told += deciding_differences(stored, now, None)
-        if _header(part) != _header(first):
-            told.append("the dataset's name, shared prompt, shared rubric or shared reference differs")
+        changes = asking_differences(stored, now, None) + deciding_differences(stored, now, None)
+        if part.dataset.header_line() != first.dataset.header_line():
+            changes.append("the dataset's name, shared prompt, shared rubric or shared reference differs")
         if part.shard and first.shard and part.shard[1:] != first.shard[1:]:
-            told.append("the runs are shards of different datasets or have different numbers of shards")
-        found += [f"{part.path.name} and {first.path.name}: {line}" for line in told]
+            changes.append("the runs are shards of different datasets or have different numbers of shards")
+        found += [f"{part.path.name} and {first.path.name}: {line}" for line in changes]
     return found
-
-
-def _with_checks(asking: Mapping[str, Any], checks: Mapping[str, Any]) -> dict[str, Any]:
-    return {**asking, "checks": checks}
 
 
 def _checks(parts: Iterable[_RunPart]) -> dict[str, Any]:
@@ -175,10 +161,6 @@ def _checks(parts: Iterable[_RunPart]) -> dict[str, Any]:
     for part in parts:
         found.update(part.manifest["asking"].get("checks") or {})
     return dict(sorted(found.items()))
-
-
-def _header(part: _RunPart) -> bytes:
-    return part.dataset.header_line()
 
 
 def _item_order(parts: Sequence[_RunPart]) -> _MergeOrder:
@@ -245,7 +227,7 @@ def _write(parts: Sequence[_RunPart], merged: _MergeOrder, folder: Path, name: s
 
 
 def _dataset_lines(parts: Sequence[_RunPart], places: Sequence[_Place]) -> Iterator[bytes]:
-    yield _header(parts[0])
+    yield parts[0].dataset.header_line()
     # A shard's items always have ids; if all ids are positions, the items of the whole dataset had none.
     ids = (parts[place.run].dataset.item_id(place.position) for place in places)
     unnamed = all(item_id == str(at) for at, item_id in enumerate(ids))

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from autorubric.runs.manifest import DATASET, ITEMS, PROMPTS, VOTES
 
 FEW = 5
 """Maximum number of notices of one kind that are listed individually."""
+
+MOST_LISTED = 12
+"""Maximum number of differences that are listed in an error or a notice."""
 
 
 class Notices:
@@ -40,6 +43,12 @@ class Notices:
             yield from first
             if kind in self._more:
                 yield f"{self._more[kind]:,} more {kind}"
+
+
+def bulleted(lines: Sequence[str]) -> str:
+    """Return the first lines as a list, with the number of the others."""
+    more = [f"and {len(lines) - MOST_LISTED} more"] if len(lines) > MOST_LISTED else []
+    return "\n".join(f"  - {line}" for line in [*lines[:MOST_LISTED], *more])
 
 
 _REPAIR = {

@@ -18,7 +18,6 @@ from autorubric.datasets.stream import PreviousSnapshot
 from autorubric.errors import RunError, RunFormatError, RunMismatchError
 from autorubric.grading.base import GraderDescription
 from autorubric.runs.config import EvalConfig
-from autorubric.runs.damage import load_index, restore_logs
 from autorubric.runs.dataset_copy import StoredDataset, mark_in_sums, sha256_of, stored_dataset
 from autorubric.runs.differences import (
     ChangedDataset,
@@ -27,7 +26,7 @@ from autorubric.runs.differences import (
     mapping_in,
     with_checks,
 )
-from autorubric.runs.index import LineValidity, RunIndex
+from autorubric.runs.index import LineValidity, RunIndex, load_index, restore_logs
 from autorubric.runs.item_results import ReusableVotes
 from autorubric.runs.lines import parse_vote
 from autorubric.runs.manifest import (
@@ -44,7 +43,7 @@ from autorubric.runs.manifest import (
     read_manifest,
     run_path,
 )
-from autorubric.runs.notices import Damage, Notices, warn_of_damage
+from autorubric.runs.notices import MOST_LISTED, Damage, Notices, bulleted, warn_of_damage
 from autorubric.runs.store import DatasetEntry, RunStore, copy_dataset, unchanged_copy
 from autorubric.support.objects import Json
 from autorubric.support.record_log import unsealed_size
@@ -53,7 +52,6 @@ if TYPE_CHECKING:
     from autorubric.grading.base import Grader
 
 
-_MOST_LISTED = 12
 _MOST_GONE = 1000
 """Maximum number of changed items for which the lines of all other items are kept as they are."""
 _DIGITS = 16
@@ -128,7 +126,8 @@ class _RunOpener:
                     _refusal(store.path, stored.vote_changes), differences=stored.vote_changes
                 )
             if self.config.on_mismatch == "rejudge":
-                return self._rejudge(store, stored)
+                # The changes make the digests of the affected votes invalid.
+                return self._resume(store, stored)
             self._leave(store)
         return self._fork(store.path)
 
@@ -199,10 +198,10 @@ class _RunOpener:
         if is_changed and stored.copy.damage is not None:
             notices.insert(0, stored.copy.damage.when_resumed())
         if stored.vote_changes:
-            changes = "; ".join(stored.vote_changes[:_MOST_LISTED])
+            changes = "; ".join(stored.vote_changes[:MOST_LISTED])
             notices.append(f"stored votes that depend on these changes are no longer valid: {changes}")
         if stored.score_changes:
-            changes = "; ".join(stored.score_changes[:_MOST_LISTED])
+            changes = "; ".join(stored.score_changes[:MOST_LISTED])
             notices.append(
                 "scores were recomputed from stored votes; only missing votes are requested. Changes: "
                 + changes
@@ -210,10 +209,6 @@ class _RunOpener:
         for notice in notices:
             opened.notices.append(notice)
         return opened
-
-    def _rejudge(self, store: RunStore, stored: _StoredRun) -> OpenRun:
-        """Return the stored run, in which the changes make the digests of the affected votes invalid."""
-        return self._resume(store, stored)
 
     def _fork(self, origin: Path) -> OpenRun:
         """Return an earlier fork of a run if its settings match, otherwise a new one."""
@@ -416,10 +411,8 @@ def _unverified_judges(
 
 
 def _refusal(path: Path, changed: list[str]) -> str:
-    lines = "\n".join(f"  - {line}" for line in changed[:_MOST_LISTED])
-    more = f"\n  - and {len(changed) - _MOST_LISTED} more" if len(changed) > _MOST_LISTED else ""
     return (
-        f"{path} was created with other settings:\n{lines}{more}\n"
+        f"{path} was created with other settings:\n{bulleted(changed)}\n"
         "Choose another experiment_name, or pass on_mismatch='rejudge' to request the affected votes again, "
         "or on_mismatch='fork' to continue in a new folder."
     )

@@ -27,17 +27,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeCheck:
-    """A judge's successful answer to its test request.
-
-    Attributes:
-        judge_id: Id of the judge.
-        seconds: Latency in seconds; None if it was not measured.
-        cost: Cost in US dollars; None if it is unknown.
-    """
+    """A judge's successful answer to its test request."""
 
     judge_id: str
-    seconds: float | None
-    cost: float | None
+    seconds: float | None  # latency in seconds; None if it was not measured
+    cost: float | None  # cost in US dollars; None if it is unknown
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,9 @@ from pydantic import ValidationError
 from autorubric.datasets.dataset import RubricDataset
 from autorubric.errors import RunFormatError
 from autorubric.grading.base import GradingTask
-from autorubric.runs.damage import load_index
 from autorubric.runs.dataset_copy import StoredDataset, stored_dataset
 from autorubric.runs.differences import mapping_in
-from autorubric.runs.index import LineValidity, RunIndex
+from autorubric.runs.index import LineValidity, RunIndex, load_index
 from autorubric.runs.item_results import ReusableVotes, StoredResults
 from autorubric.runs.items import EvalTimingStats
 from autorubric.runs.lines import StoredItem

@@ -18,7 +18,7 @@ from autorubric.runs.manifest import read_manifest
 from autorubric.runs.reopen import StoredRun, reopen, stored_policy
 from autorubric.scoring.policies import AggregationPolicy, CannotAssessConfig
 from autorubric.support.blocks import Block, ScalarBlock, render_text
-from autorubric.support.objects import Json
+from autorubric.support.objects import Json, is_number
 from autorubric.support.reading_errors import nearest_key
 
 
@@ -105,7 +105,7 @@ def _weights(path: Path, given: Mapping[str, float]) -> dict[str, float]:
     for name, weight in given.items():
         if name not in known:
             raise ArgumentError(f"unknown judge {name!r}; {nearest_key(name, list(known))}")
-        if not (isfinite(weight) and weight > 0):
+        if not (is_number(weight) and isfinite(weight) and weight > 0):
             raise ArgumentError(f"the weight of judge {name!r} must be finite and positive; got {weight!r}")
     return {**before, **given}
 

@@ -17,7 +17,7 @@ from autorubric.runs.result import EvalResult
 from autorubric.scoring.decisions import counted_vote
 from autorubric.scoring.reports import CriterionReport, EnsembleEvaluationReport
 from autorubric.support.concurrency import run_bounded, sync_twin
-from autorubric.support.objects import Json
+from autorubric.support.objects import Json, is_number
 from autorubric.support.reading_errors import nearest_key
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def disputed_items(
         return _marked_items(source, [where] if isinstance(where, str) else list(where))
     if split not in get_args(SplitKind):
         raise ArgumentError(f"unknown split {split!r}; {nearest_key(str(split), get_args(SplitKind))}")
-    if not 0.0 <= tolerance <= 1.0:
+    if not is_number(tolerance) or not 0.0 <= tolerance <= 1.0:
         raise ArgumentError(f"tolerance must be a number from 0 to 1; got {tolerance!r}")
     run = source if isinstance(source, EvalResult) else None
     if split == "judges" and run is None:

@@ -187,22 +187,6 @@ class _ByGrader:
         return self.grader.aggregate(task, votes)
 
 
-def _spending_context(budget: SpendingLimit | None) -> AbstractContextManager[None]:
-    if budget is None:
-        return nullcontext()
-    from autorubric.llm.budget import spending_within
-
-    return spending_within(budget)
-
-
-def _no_limit() -> SpendingLimit:
-    """Return a budget without limits, which can still stop a run that keeps failing."""
-    # Imported late, since a run with nothing left to grade does not need it.
-    from autorubric.llm.budget import SpendingLimit
-
-    return SpendingLimit()
-
-
 class EvalRunner:
     """Grades a dataset and stores the results in a run folder.
 
@@ -262,9 +246,15 @@ class EvalRunner:
         executor = executor_of(self.config)
         opened = open_run(self.dataset, self.grader, self.config)
         try:
-            if budget is None and opened.index.settled.count(0):
-                budget = _no_limit()
-            with _spending_context(budget), fewer_gc_collections():
+            within: AbstractContextManager[None] = nullcontext()
+            if budget is not None or opened.index.settled.count(0):
+                # Imported late: a run with nothing left to grade is resumed faster without (20 ms).
+                from autorubric.llm.budget import SpendingLimit, spending_within
+
+                # Without limits, a budget can still stop a run that keeps failing.
+                budget = budget or SpendingLimit()
+                within = spending_within(budget)
+            with within, fewer_gc_collections():
                 result = await self._grade_items(opened, executor, budget)
         except BaseException as error:
             is_stopped = isinstance(error, asyncio.CancelledError | KeyboardInterrupt | GeneratorExit)
@@ -284,7 +274,7 @@ class EvalRunner:
         config = self.config
         if config.max_calls is None and config.max_cost is None:
             return None
-        # Imported late, since few runs have limits and this module loads the models.
+        # Imported late: few runs have limits, and this takes 30 ms.
         from autorubric.llm.route import spending_limit
 
         return spending_limit(self.grader.models, max_calls=config.max_calls, max_cost=config.max_cost)
@@ -326,7 +316,8 @@ class EvalRunner:
             told = f"stopped: {budget}; {left} of {count} items remain. {self._how_to_resume(opened)}"
             opened.notices.append(told)
             self._log_stop(opened, "stopped")
-        results = self._results(opened)
+        build = _ByGrader(self.grader)
+        results = StoredResults(opened.index, opened.dataset, opened.reusable, build, unfinished=False)
         models = getattr(self.grader, "models", ())
         if len(models) > 1 and results.tally.cost is not None:
             from autorubric.llm.route import unknown_prices
@@ -344,10 +335,6 @@ class EvalRunner:
             notices=(*opened.notices, *results.messages()),
             stopped=stopped,
         )
-
-    def _results(self, opened: OpenRun) -> StoredResults:
-        build = _ByGrader(self.grader)
-        return StoredResults(opened.index, opened.dataset, opened.reusable, build, unfinished=False)
 
     def _maybe_fail_fast(self, opened: OpenRun, done: GradedItem) -> None:
         if not self.config.fail_fast or (done.error is None and not done.partly_scored):
