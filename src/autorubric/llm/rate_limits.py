@@ -14,7 +14,7 @@ from typing import Final, Protocol, Self
 
 from autorubric.errors import ArgumentError, TransientError
 from autorubric.llm.budget import refuse_if_stopped
-from autorubric.llm.learned_limits import LearnedLimits
+from autorubric.llm.learned_limits import LearnedWindow
 from autorubric.llm.provider_errors import asks_to_wait
 from autorubric.llm.transport import ModelReply, ModelRequest, Transport
 from autorubric.support.objects import IdentityCache
@@ -139,11 +139,11 @@ class Traffic:
         running: Number of requests in flight.
         sent: Number of requests sent so far.
         line: Requests waiting for their turn, in order.
-        learnt: Limits learned from rejections; None before the first rejection.
+        learned: The window of requests learned from rejections.
         patience: The shortest patience (see `Limits`) of any caller so far, in seconds.
     """
 
-    __slots__ = ("learnt", "line", "patience", "requests", "running", "sent", "tokens")
+    __slots__ = ("learned", "line", "patience", "requests", "running", "sent", "tokens")
 
     def __init__(self) -> None:
         self.running = 0
@@ -151,7 +151,7 @@ class Traffic:
         self.line: deque[_LocalSlot] = deque()
         self.requests = Window()
         self.tokens = Window()
-        self.learnt: LearnedLimits | None = None
+        self.learned = LearnedWindow()
         self.patience = math.inf
 
     def admit(self) -> None:
@@ -225,23 +225,23 @@ class Limiter:
         traffic, parallel = self.traffic, self.limits.parallel
         if parallel is not None and traffic.running >= parallel:
             return True
-        return traffic.learnt is not None and traffic.learnt.is_full(traffic.running)
+        return traffic.learned.is_full(traffic.running)
 
     def _seconds_to_wait(self, slot: _LocalSlot) -> float:
         limits, traffic = self.limits, self.traffic
-        requests, most, learnt = limits.requests_per_minute, limits.tokens_per_minute, traffic.learnt
-        if requests is None and most is None and learnt is None:
+        requests, most, learned = limits.requests_per_minute, limits.tokens_per_minute, traffic.learned
+        if requests is None and most is None and not learned.is_learned:
             return 0.0
         now = self.clock()
         return max(
             traffic.requests.wait(1, requests, now) if requests else 0.0,
             traffic.tokens.wait(slot.tokens, most, now) if most else 0.0,
-            learnt.wait(now, slot.came(now) + limits.patience) if learnt else 0.0,
+            learned.wait(now, slot.came(now) + limits.patience) if learned.is_learned else 0.0,
         )
 
     async def _nap(self, slot: _LocalSlot) -> None:
         seconds = self._seconds_to_wait(slot)
-        await self._sleep(min(seconds, _LONGEST_NAP) if self.traffic.learnt else seconds)
+        await self._sleep(min(seconds, _LONGEST_NAP) if self.traffic.learned.is_learned else seconds)
 
 
 class _LocalSlot:
@@ -249,7 +249,7 @@ class _LocalSlot:
 
     __slots__ = (
         *("_called", "_came_at", "_naps", "_use", "_was_rejected"),
-        *("at", "is_held", "is_taken", "limiter", "number", "rejections", "running", "tokens"),
+        *("at", "is_held", "is_taken", "limiter", "number", "tokens"),
     )
 
     _use: Use
@@ -262,9 +262,7 @@ class _LocalSlot:
         self._naps = False
         self._came_at = math.inf
         self.number = 0
-        self.running = 0
         self.at = -math.inf
-        self.rejections = 0
         self.is_held = False
         self._was_rejected = False
 
@@ -292,14 +290,11 @@ class _LocalSlot:
         traffic.running += 1
         traffic.sent += 1
         self.number = traffic.sent
-        self.running = traffic.running
         now = limiter.clock()
         traffic.requests.take(1, now)
         self._use = traffic.tokens.take(self.tokens, now)
-        if traffic.learnt is not None:
-            self.at = now
-            self.rejections = traffic.learnt.rejections
-            self.is_held = traffic.learnt.sending(now)
+        self.at = now
+        self.is_held = traffic.learned.add_sent(self.number, traffic.running, now)
         self.wake()
 
     async def called(self) -> None:
@@ -325,11 +320,10 @@ class _LocalSlot:
     ) -> None:
         traffic = self.limiter.traffic
         traffic.running -= 1
-        if traffic.learnt is not None and not self._was_rejected:
-            if kind is None:
-                traffic.learnt.answered(self, traffic.sent, self.limiter.clock())
-            else:
-                traffic.learnt.ended(self, traffic.sent)
+        if kind is None and not self._was_rejected:
+            traffic.learned.add_answer(self, traffic.sent, self.limiter.clock())
+        elif not self._was_rejected:
+            traffic.learned.add_end(self, traffic.sent)
         if traffic.line:
             traffic.admit()
 
@@ -342,14 +336,10 @@ class _LocalSlot:
         """Record that the provider rejected the request, and the seconds to wait, if specified."""
         self._was_rejected = True
         traffic, now = self.limiter.traffic, self.limiter.clock()
-        if traffic.learnt is None:
-            traffic.learnt = LearnedLimits(traffic.running, now)
-        learnt = traffic.learnt
         if retry_after is not None and retry_after > traffic.patience:
             # Requests do not wait longer than their patience because of another request's header.
             retry_after = None
-        if learnt.rejected(self, traffic.running - 1, traffic.sent, now):
-            learnt.pause(retry_after, self.number, now)
+        traffic.learned.add_rejection(self, retry_after, traffic.running - 1, traffic.sent, now)
 
 
 class Authority(Protocol):
