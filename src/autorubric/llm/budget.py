@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 from autorubric.errors import ArgumentError, BudgetError, ProviderError, ProviderTimeoutError
 from autorubric.llm.prices import PRICE_IT, REPLY_TOKENS, Pricing, prompt_tokens
-from autorubric.llm.transport import ModelReply, ModelRequest, Transport
+from autorubric.llm.transport import ModelReply, ModelRequest, Transport, TransportLayer
 
 
 class Budget(Protocol):
@@ -328,11 +328,11 @@ def budget_in_force() -> Budget | None:
     return budget.inner if isinstance(budget, _Both) else budget
 
 
-class BudgetTransport:
+class BudgetTransport(TransportLayer):
     """A transport that enforces the caller's budget; without a budget it only forwards requests."""
 
     def __init__(self, inner: Transport, pricing: Callable[[], Pricing]) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._pricing = pricing
         self._known: Pricing | None = None
 
@@ -360,10 +360,6 @@ class BudgetTransport:
         finally:
             await budget.settle(reserved, cost)
         return reply
-
-    async def aclose(self) -> None:
-        """Release the connections of the inner transport."""
-        await self._inner.aclose()
 
     def _estimate(self, request: ModelRequest) -> float:
         if self._known is None:

@@ -344,8 +344,6 @@ async def generate(
         ProviderError: If no model sent a reply.
     """
     async with LLMClient(model) as client:
-        if response_format is None:
-            return await client.generate(system_prompt, user_prompt)
         return await client.generate(system_prompt, user_prompt, response_format)
 
 
@@ -376,6 +374,4 @@ def generate_sync(
         ReplyError: If the reply is still unreadable after asking again, or the model refused.
         ProviderError: If no model sent a reply.
     """
-    if response_format is None:
-        return run_sync(generate(system_prompt, user_prompt, model))
     return run_sync(generate(system_prompt, user_prompt, model, response_format))

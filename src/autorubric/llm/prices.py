@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from autorubric.errors import TokenUsage
 from autorubric.llm.names import is_openai_itself
-from autorubric.llm.transport import Message, ModelReply, ModelRequest, ReplySchema, Transport
+from autorubric.llm.transport import Message, ModelReply, ModelRequest, ReplySchema, Transport, TransportLayer
 from autorubric.llm.wire import schema_length
 
 if TYPE_CHECKING:
@@ -80,21 +80,17 @@ def pricing_of(config: LLMConfig, *, direct: bool) -> Pricing:
     return Pricing(model=config.model, price=Price(sent=listed[0], received=listed[1]))
 
 
-class Priced:
+class Priced(TransportLayer):
     """A transport that computes the cost of replies from a fixed price, if the provider counts tokens."""
 
     def __init__(self, inner: Transport, price: Price) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._price = price
 
     async def send(self, request: ModelRequest) -> ModelReply:
         """Return the inner transport's reply, with its cost."""
         reply = await self._inner.send(request)
         return reply if reply.usage is None else reply._replace(cost=self._price.of_usage(reply.usage))
-
-    async def aclose(self) -> None:
-        """Release the connections of the inner transport."""
-        await self._inner.aclose()
 
 
 def prompt_tokens(messages: tuple[Message, ...], schema: ReplySchema | None) -> int:

@@ -15,8 +15,9 @@ from typing import Final, Protocol, Self
 from autorubric.errors import ArgumentError, TransientError
 from autorubric.llm.budget import refuse_if_stopped
 from autorubric.llm.learned_limits import LearnedWindow
+from autorubric.llm.prices import REPLY_TOKENS, prompt_tokens
 from autorubric.llm.provider_errors import asks_to_wait
-from autorubric.llm.transport import ModelReply, ModelRequest, Transport
+from autorubric.llm.transport import ModelReply, ModelRequest, Transport, TransportLayer
 from autorubric.support.objects import IdentityCache
 
 WINDOW_SECONDS: Final = 60.0
@@ -383,21 +384,19 @@ def _new_traffic(loop: asyncio.AbstractEventLoop) -> dict[str, Traffic]:
 _TRAFFIC: Final = IdentityCache[asyncio.AbstractEventLoop, dict[str, Traffic]](_new_traffic)
 
 
-_CHARACTERS_PER_TOKEN = 4
-_REPLY_TOKENS = 200
-
-
-class Limit:
+class Limit(TransportLayer):
     """A transport that delays each request until the provider's rate limits allow it."""
 
     def __init__(self, inner: Transport, provider: str, limits: RequestLimits) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._provider = provider
         self._limits = limits
 
     async def send(self, request: ModelRequest) -> ModelReply:
         """Return the inner transport's reply after waiting for the request's turn."""
-        async with limiter_for(self._provider, self._limits).slot(_estimate(request)) as slot:
+        # Estimated even without a limit on tokens, because other configs may limit the same provider.
+        tokens = prompt_tokens(request.messages, None) + REPLY_TOKENS
+        async with limiter_for(self._provider, self._limits).slot(tokens) as slot:
             refuse_if_stopped()
             try:
                 reply = await self._inner.send(request)
@@ -408,15 +407,3 @@ class Limit:
             if reply.usage is not None:
                 slot.spent(reply.usage.total_tokens)
             return reply
-
-    async def aclose(self) -> None:
-        """Release the connections of the inner transport."""
-        await self._inner.aclose()
-
-
-def _estimate(request: ModelRequest) -> int:
-    """Estimate the request's tokens; always needed, because other configs may limit the same provider."""
-    characters = 0
-    for message in request.messages:
-        characters += len(message.content)
-    return characters // _CHARACTERS_PER_TOKEN + _REPLY_TOKENS

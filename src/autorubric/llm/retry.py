@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from autorubric.errors import ProviderConnectionError, TransientError
 from autorubric.llm.provider_errors import asks_to_wait
-from autorubric.llm.transport import ModelReply, ModelRequest, Transport
+from autorubric.llm.transport import ModelReply, ModelRequest, Transport, TransportLayer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +121,7 @@ def without_retries() -> Iterator[None]:
         _ONCE.reset(token)
 
 
-class Retry:
+class Retry(TransportLayer):
     """A transport that resends requests after transient failures.
 
     Waits requested by the provider use up no retries until the policy's patience has ended. A request fails
@@ -142,7 +142,7 @@ class Retry:
         rng: random.Random | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._policy = policy
         self._sleep = sleep
         self._rng = rng or random.Random()
@@ -178,10 +178,6 @@ class Retry:
                 if (heard := _LISTENER.get()) is not None:
                     heard(last)
                 await self._sleep(wait)
-
-    async def aclose(self) -> None:
-        """Release the connections of the inner transport."""
-        await self._inner.aclose()
 
 
 def _is_reached(error: TransientError) -> bool:
