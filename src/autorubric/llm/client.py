@@ -374,4 +374,6 @@ def generate_sync(
         ReplyError: If the reply is still unreadable after asking again, or the model refused.
         ProviderError: If no model sent a reply.
     """
+    if response_format is None:
+        return run_sync(generate(system_prompt, user_prompt, model))
     return run_sync(generate(system_prompt, user_prompt, model, response_format))

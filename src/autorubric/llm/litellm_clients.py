@@ -31,29 +31,18 @@ _HOOKED: Final = "_autorubric_guard"
 
 @dataclass(slots=True)
 class Guard:
-    """The limits of one call, and what litellm's own errors do not report.
+    """The limits of one call, and what litellm's own errors do not report."""
 
-    Attributes:
-        max_bytes: Maximum number of bytes of a response, after decompression.
-        forbidden: Values of environment variables that must not be sent, by name.
-        exceeded: Whether a response was larger.
-        is_moved: Whether a response redirected to another address.
-        withheld: Name of the variable because of which a request was not sent.
-        request: The last request.
-        status: HTTP status of its response; 0 if there is none.
-        body: The response after decompression.
-        is_complete: Whether the response was read to its end.
-    """
-
-    max_bytes: int
+    max_bytes: int  # maximum number of bytes of a response, after decompression
     forbidden: Mapping[str, str] = field(default_factory=dict, repr=False)
-    exceeded: bool = False
-    is_moved: bool = False
-    withheld: str = ""
-    request: Request | None = field(default=None, repr=False)
-    status: int = 0
-    body: bytearray = field(default_factory=bytearray, repr=False)
-    is_complete: bool = False
+    """Values of environment variables that must not be sent, by name."""
+    exceeded: bool = False  # whether a response was larger
+    is_moved: bool = False  # whether a response redirected to another address
+    withheld: str = ""  # name of the variable because of which a request was not sent
+    request: Request | None = field(default=None, repr=False)  # the last request
+    status: int = 0  # HTTP status of its response; 0 if there is none
+    body: bytearray = field(default_factory=bytearray, repr=False)  # the response after decompression
+    is_complete: bool = False  # whether the response was read to its end
 
     def address(self) -> str:
         """Return the address of the last request, without its path; empty if there was no request."""

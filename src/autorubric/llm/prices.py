@@ -24,15 +24,10 @@ PRICE_IT: Final = "set input_cost_per_token and output_cost_per_token in the run
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Price:
-    """The price of a model, in US dollars per token.
+    """The price of a model, in US dollars per token."""
 
-    Attributes:
-        sent: Price per prompt token; discounts for prefix caching are ignored.
-        received: Price per reply token, including reasoning tokens.
-    """
-
-    sent: float
-    received: float
+    sent: float  # price per prompt token; discounts for prefix caching are ignored
+    received: float  # price per reply token, including reasoning tokens
 
     def of(self, sent: float, received: float) -> float:
         """Return the cost in US dollars for the given numbers of sent and received tokens."""
@@ -45,17 +40,11 @@ class Price:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pricing:
-    """A model's price, or the reason why it is unknown.
+    """A model's price, or the reason why it is unknown."""
 
-    Attributes:
-        model: Name of the model.
-        price: Price of the model; None if unknown.
-        reason: Reason why the price is unknown; empty if it is known.
-    """
-
-    model: str
-    price: Price | None = None
-    reason: str = ""
+    model: str  # name of the model
+    price: Price | None = None  # price of the model; None if unknown
+    reason: str = ""  # reason why the price is unknown; empty if it is known
 
 
 def own_price(config: LLMConfig) -> Price | None:

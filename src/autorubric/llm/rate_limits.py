@@ -29,20 +29,16 @@ _GRAIN: Final = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestLimits:
-    """Limits on requests to a provider.
-
-    Attributes:
-        parallel: Maximum number of concurrent requests. For this and the next two, None means no limit.
-        requests_per_minute: Maximum number of requests started in any 60 seconds.
-        tokens_per_minute: Maximum number of tokens, sent and received, in any 60 seconds.
-        patience: Longest wait, in seconds, that the provider asks of one request and that other requests
-            observe too. They ignore longer waits.
-    """
+    """Limits on requests to a provider."""
 
     parallel: int | None = None
-    requests_per_minute: int | None = None
-    tokens_per_minute: int | None = None
+    """Maximum number of concurrent requests. For this and the next two, None means no limit."""
+    requests_per_minute: int | None = None  # maximum number of requests started in any 60 seconds
+    tokens_per_minute: int | None = None  # maximum number of tokens, sent and received, in any 60 seconds
     patience: float = math.inf
+    """Longest wait, in seconds, that the provider asks of one request and that other requests observe too.
+    They ignore longer waits.
+    """
 
     def __post_init__(self) -> None:
         for name in ("parallel", "requests_per_minute", "tokens_per_minute"):

@@ -18,18 +18,14 @@ from autorubric.llm.transport import ModelReply, ModelRequest, Transport, Transp
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryPolicy:
-    """The number of retries and the waits between them.
-
-    Attributes:
-        max_retries: Maximum number of retries after a failure, counted separately for each class of error,
-            because broken connections and server errors are independent.
-        min_wait: Minimum wait, in seconds.
-        max_wait: Maximum wait, in seconds, unless the provider asks for more; see `patience`.
-    """
+    """The number of retries and the waits between them."""
 
     max_retries: int = 3
-    min_wait: float = 1.0
-    max_wait: float = 60.0
+    """Maximum number of retries after a failure, counted separately for each class of error, because broken
+    connections and server errors are independent.
+    """
+    min_wait: float = 1.0  # minimum wait, in seconds
+    max_wait: float = 60.0  # maximum wait, in seconds, unless the provider asks for more; see `patience`
 
     @property
     def patience(self) -> float:
@@ -39,17 +35,12 @@ class RetryPolicy:
 
 @dataclass(slots=True)
 class _Tries:
-    """The failed attempts of one request.
+    """The failed attempts of one request."""
 
-    Attributes:
-        failed: Number of attempts that ended with an error, by the class of the error.
-        put_off: Number of attempts that the provider asked to delay.
-        since: Time of the first failure.
-    """
-
-    since: float
+    since: float  # time of the first failure
     failed: Counter[type[TransientError]] = field(default_factory=Counter)
-    put_off: int = 0
+    """Number of attempts that ended with an error, by the class of the error."""
+    put_off: int = 0  # number of attempts that the provider asked to delay
 
     def allows_another(self, error: TransientError, policy: RetryPolicy, now: float) -> bool:
         """Count the failure and return whether the request may be sent again."""

@@ -168,19 +168,13 @@ class Exchange(NamedTuple, Generic[T]):
 
 
 class ModelQuestion(NamedTuple, Generic[T]):
-    """A question, with a function that converts its reply to an answer.
+    """A question, with a function that converts its reply to an answer."""
 
-    Attributes:
-        messages: The conversation.
-        decode: Converts the text of a reply to an answer; raises `ReplyError` if the text is invalid.
-        schema: JSON schema of the reply.
-        sample: Index of the sample.
-    """
-
-    messages: tuple[Message, ...]
+    messages: tuple[Message, ...]  # the conversation
     decode: Callable[[str], T]
-    schema: ReplySchema | None = None
-    sample: int = 0
+    """Converts the text of a reply to an answer; raises `ReplyError` if the text is invalid."""
+    schema: ReplySchema | None = None  # JSON schema of the reply
+    sample: int = 0  # index of the sample
 
 
 @dataclass(slots=True)
