@@ -227,5 +227,5 @@ def _observed(
         calls_per_answer=len(late) / max(1, sum(late)),
         rate=sum(late) / (seconds - LEARNING),
         lost=0,
-        learnt=any(traffic.learnt is not None for traffic in authority.traffic.values()),
+        learnt=any(traffic.learned.is_learned for traffic in authority.traffic.values()),
     )

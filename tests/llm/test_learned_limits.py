@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from contextlib import AbstractAsyncContextManager, suppress
 from typing import Any
 
+import pytest
+
 from autorubric.errors import ProviderError, RateLimitError, ServerError
 from autorubric.llm import ModelReply, ModelRequest
-from autorubric.llm.learned_limits import Bound
 from autorubric.llm.rate_limits import (
     Limit,
     Limiter,
@@ -55,7 +57,7 @@ def test_nothing_is_learnt_without_a_rejection() -> None:
             with suppress(ServerError):
                 async with limiter.slot():
                     raise error
-        assert traffic.learnt is None
+        assert not traffic.learned.is_learned
 
     asyncio.run(main())
 
@@ -70,9 +72,8 @@ def test_a_first_rejection_with_a_wait_stops_everybody_within_their_patience() -
         one, other = (Limiter(limits, traffic, clock=clock, sleep=clock.sleep) for _ in range(2))
         starts = []
         for asked in (7.0, 10_000.0):
-            await _reject(one, asked)
-            await _reject(one, asked)
-            await _reject(one, asked)
+            for _ in range(5):
+                await _reject(one, asked)
             before = clock.now
             async with other.slot():
                 starts.append(clock.now - before)
@@ -91,14 +92,17 @@ def test_pauses_one_after_the_other_hold_a_request_back_no_longer_than_its_patie
         traffic = Traffic()
         limits = RequestLimits(patience=60.0)
         rejected = Limiter(limits, traffic, clock=clock, sleep=clock.sleep)
-        for _ in range(3):
+        for _ in range(5):
             await _reject(rejected, 50.0)
+        last = rejected.slot()
+        async with last:
+            last.throttled(50.0)
         came = clock.now
 
         async def sleep(seconds: float) -> None:
             await clock.sleep(seconds)
-            if traffic.learnt is not None and traffic.running == 0 and clock.now - came > 40.0:
-                traffic.learnt.pause(50.0, traffic.sent, clock.now)
+            if traffic.running == 0 and clock.now - came > 40.0:
+                traffic.learned.add_rejection(last, 50.0, 0, traffic.sent, clock.now)
 
         async with Limiter(limits, traffic, clock=clock, sleep=sleep).slot():
             return clock.now - came
@@ -143,23 +147,35 @@ def test_a_burst_that_is_turned_away_leaves_what_got_through() -> None:
     asyncio.run(main())
 
 
-def test_a_guess_goes_up_fast_and_a_known_bound_slowly() -> None:
-    """A hundred answers raise a known rate by a twentieth, ten a guessed one by a fifth."""
-    rate = Bound(0.0005, 0.02, is_share=True, learning=1.0)
-    rate.lower(10.0, 0.0)
-    for _ in range(10):
-        rate.grow(0.5)
-    guess = rate.value
-    rate.lower(0.95 * guess, 2.0)
-    assert 12.0 < guess < 12.5
-    assert rate.is_known
-    lowered = rate.value
-    for _ in range(100):
-        rate.grow(2.1)
-    assert lowered * 1.04 < rate.value < lowered * 1.06
-    for _ in range(300):
-        rate.grow(20.0)
-    assert rate.value > 2 * lowered
+def test_the_window_grows_faster_the_longer_no_request_is_rejected() -> None:
+    """Fifty answers offset one rejection, and two hundred double the window."""
+    clock = Clock()
+
+    async def main() -> list[float]:
+        limiter = Limiter(RequestLimits(), clock=clock, sleep=clock.sleep)
+        slots = [limiter.slot() for _ in range(20)]
+        entered = [await slot.__aenter__() for slot in slots]
+        entered[0].throttled(None)
+        for slot in slots:
+            await slot.__aexit__(None, None, None)
+        sizes = [limiter.traffic.learned.size]
+        for count in (50, 150):
+            for _ in range(count):
+                # Requests that wait for the window: it is full.
+                running = [limiter.slot() for _ in range(math.ceil(limiter.traffic.learned.size) - 1)]
+                for slot in running:
+                    await slot.__aenter__()
+                async with limiter.slot():
+                    pass
+                for slot in running:
+                    await slot.__aexit__(ValueError, None, None)
+            sizes.append(limiter.traffic.learned.size)
+        return sizes
+
+    lowered, later, latest = asyncio.run(main())
+    assert lowered == pytest.approx(0.95 * 19)
+    assert 1.04 < later / lowered < 1.07
+    assert 2.0 < latest / lowered < 2.4
 
 
 def test_a_busy_503_counts_as_a_rejection() -> None:
@@ -179,7 +195,7 @@ def test_a_busy_503_counts_as_a_rejection() -> None:
                 await transport.send(REQUEST)
             gate = limiter_for(f"p{number}", RequestLimits())
             assert isinstance(gate, Limiter)
-            learnt.append(gate.traffic.learnt is not None)
+            learnt.append(gate.traffic.learned.is_learned)
         return learnt
 
     assert asyncio.run(main()) == [True, True, False]

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 from autorubric.errors import ArgumentError, BudgetError, ProviderError, ProviderTimeoutError
 from autorubric.llm.prices import PRICE_IT, REPLY_TOKENS, Pricing, prompt_tokens
-from autorubric.llm.transport import ModelReply, ModelRequest, Transport
+from autorubric.llm.transport import ModelReply, ModelRequest, Transport, TransportLayer
 
 
 class Budget(Protocol):
@@ -45,17 +45,11 @@ SpendingLimitName = Literal["max_calls", "max_cost"]
 
 
 class Spending(NamedTuple):
-    """The amount spent under a limit.
+    """The amount spent under a limit."""
 
-    Attributes:
-        calls: Number of requests to models, and of calls to judges that are functions or objects.
-        cost: Total cost of the calls, in US dollars.
-        reached: The limit that was reached; None if no limit was reached.
-    """
-
-    calls: int
-    cost: float
-    reached: SpendingLimitName | None
+    calls: int  # number of requests to models, and of calls to judges that are functions or objects
+    cost: float  # total cost of the calls, in US dollars
+    reached: SpendingLimitName | None  # the limit that was reached; None if no limit was reached
 
 
 class SpendingLimit:
@@ -223,7 +217,6 @@ class _Both:
         self.counts_cost = inner.counts_cost or outer.counts_cost
 
     async def reserve(self, cost: float) -> None:
-        """Reserve budget for one request in both budgets, waiting until enough is available."""
         await self.inner.reserve(cost)
         try:
             await self._outer.reserve(cost)
@@ -232,45 +225,36 @@ class _Both:
             raise
 
     async def settle(self, reserved: float, cost: float | None) -> None:
-        """Report a request's cost to both budgets."""
         await self.inner.settle(reserved, cost)
         await self._outer.settle(reserved, cost)
 
     @property
     def stop_reason(self) -> str | None:
-        """Return the stop reason of the budget that was stopped."""
         return self.inner.stop_reason or self._outer.stop_reason
 
 
 class _OneCall:
     """The budget inside one call of a judge that is a function or object; the call itself is reserved.
 
-    The first request that the judge's own code sends replaces the call, so that both together
-    count once.
-
-    Attributes:
-        has_sent: Whether a request took the call's place.
+    The first request that the judge's own code sends replaces the call, so that both together count once.
     """
 
     def __init__(self, budget: Budget) -> None:
         self._budget = budget
         self.counts_cost = budget.counts_cost
-        self.has_sent = False
+        self.has_sent = False  # whether a request took the call's place
 
     async def reserve(self, cost: float) -> None:
-        """Reserve budget for one request; the first request replaces the call."""
         if not self.has_sent:
             self.has_sent = True
             await self._budget.settle(0.0, None)
         await self._budget.reserve(cost)
 
     async def settle(self, reserved: float, cost: float | None) -> None:
-        """Replace a reservation with the request's cost."""
         await self._budget.settle(reserved, cost)
 
     @property
     def stop_reason(self) -> str | None:
-        """Return the stop reason of the budget."""
         return self._budget.stop_reason
 
 
@@ -328,11 +312,11 @@ def budget_in_force() -> Budget | None:
     return budget.inner if isinstance(budget, _Both) else budget
 
 
-class BudgetTransport:
+class BudgetTransport(TransportLayer):
     """A transport that enforces the caller's budget; without a budget it only forwards requests."""
 
     def __init__(self, inner: Transport, pricing: Callable[[], Pricing]) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._pricing = pricing
         self._known: Pricing | None = None
 
@@ -360,10 +344,6 @@ class BudgetTransport:
         finally:
             await budget.settle(reserved, cost)
         return reply
-
-    async def aclose(self) -> None:
-        """Release the connections of the inner transport."""
-        await self._inner.aclose()
 
     def _estimate(self, request: ModelRequest) -> float:
         if self._known is None:

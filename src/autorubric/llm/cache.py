@@ -51,23 +51,14 @@ CREATE TRIGGER IF NOT EXISTS removed AFTER DELETE ON replies
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheStats:
-    """Contents and hit counts of a cache.
+    """Contents and hit counts of a cache."""
 
-    Attributes:
-        path: Path of the cache file; empty if there is no cache.
-        entries: Number of cached replies.
-        size_bytes: Approximate size of the cached replies in bytes.
-        max_bytes: Size in bytes above which the least recently used replies are removed.
-        hits: Number of lookups by this client that found a reply.
-        misses: Number of lookups by this client that found no reply.
-    """
-
-    path: str = ""
-    entries: int = 0
-    size_bytes: int = 0
-    max_bytes: int = 0
-    hits: int = 0
-    misses: int = 0
+    path: str = ""  # path of the cache file; empty if there is no cache
+    entries: int = 0  # number of cached replies
+    size_bytes: int = 0  # approximate size of the cached replies in bytes
+    max_bytes: int = 0  # size in bytes above which the least recently used replies are removed
+    hits: int = 0  # number of lookups by this client that found a reply
+    misses: int = 0  # number of lookups by this client that found no reply
 
     def to_dict(self) -> dict[str, Json]:
         """Return the statistics as a dict."""

@@ -344,8 +344,6 @@ async def generate(
         ProviderError: If no model sent a reply.
     """
     async with LLMClient(model) as client:
-        if response_format is None:
-            return await client.generate(system_prompt, user_prompt)
         return await client.generate(system_prompt, user_prompt, response_format)
 
 

@@ -39,10 +39,10 @@ from autorubric.support.extensions import extension_names
 from autorubric.support.objects import REASON_LENGTH, Json
 
 TransportName = Literal["auto", "litellm", "openai_compatible"]
+"""Transport that reaches a model; `auto` chooses by the model's name and `api_base`."""
 
 TRANSPORTS_GROUP: Final = "autorubric.transports"
 """The entry point group of other transports: functions that take the `LLMConfig` and return a `Transport`."""
-"""Transport that reaches a model; `auto` chooses by the model's name and `api_base`."""
 
 TruncatePolicy = Literal["end", "middle"]
 """Part of a text that is removed if it is too long for the model."""
@@ -191,15 +191,8 @@ class LLMConfig(Spec):
 
     @field_validator(
         *("temperature", "max_tokens", "top_p", "timeout", "max_retries", "retry_min_wait", "retry_max_wait"),
-        *(
-            "max_reason_chars",
-            "max_parallel_requests",
-            "requests_per_minute",
-            "tokens_per_minute",
-            "cache_ttl",
-            "seed",
-        ),
-        *("transport", "truncate", "cache_enabled", "prompt_caching"),
+        *("max_parallel_requests", "requests_per_minute", "tokens_per_minute", "cache_ttl", "seed"),
+        *("max_reason_chars", "transport", "truncate", "cache_enabled", "prompt_caching"),
         *("input_cost_per_token", "output_cost_per_token"),
         mode="wrap",
     )
@@ -437,13 +430,11 @@ class LLMConfig(Spec):
         is_same = prefix_of(model) == prefix_of(self.model) if self.api_base else False
         if not is_same and owner_of(model) != owner_of(self.model):
             update |= {
-                "api_base": None,
-                "api_key": None,
-                "api_key_env": None,
+                **dict.fromkeys(("api_base", "api_key", "api_key_env")),
                 "extra_headers": {},
                 "transport": "auto",
+                "extra_params": self._public_params(self.extra_params),
             }
-            update["extra_params"] = self._public_params(self.extra_params)
         return self.model_copy(update=update)
 
 

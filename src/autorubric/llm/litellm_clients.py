@@ -1,16 +1,185 @@
-"""Closes the HTTP clients that litellm keeps for an event loop: when idle, or when the loop closes.
+"""litellm's HTTP clients: keys stay at their provider, responses have a maximum size, and sockets are closed.
+
+litellm reads keys from the environment, follows redirects with all headers except `Authorization`, and keeps
+decompressed responses in memory. Every asynchronous HTTP client that it creates is stored in its client
+cache, so the guard is attached there, as event hooks. It applies only inside `guard_requests`: other users of
+litellm in the same process are not affected.
 
 litellm keeps a client per loop for an hour, even after the loop is closed. Sockets stay open, and in versions
-that identify a loop by its id, a later loop with the same id gets clients that do not work in it.
+that identify a loop by its id, a later loop with the same id gets clients that do not work in it. The clients
+are therefore closed when idle, or when the loop closes.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterator
-from contextlib import suppress
-from typing import Any
+import zlib
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any, Final
+from urllib.parse import unquote
 from weakref import WeakKeyDictionary
+
+from httpx import AsyncByteStream, AsyncClient, DecodingError, Request, RequestError, Response
+
+_ACCEPTED: Final = "gzip, deflate"
+_PIECE: Final = 1 << 16
+_HOOKED: Final = "_autorubric_guard"
+
+
+@dataclass(slots=True)
+class Guard:
+    """The limits of one call, and what litellm's own errors do not report."""
+
+    max_bytes: int  # maximum number of bytes of a response, after decompression
+    forbidden: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Values of environment variables that must not be sent, by name."""
+    exceeded: bool = False  # whether a response was larger
+    is_moved: bool = False  # whether a response redirected to another address
+    withheld: str = ""  # name of the variable because of which a request was not sent
+    request: Request | None = field(default=None, repr=False)  # the last request
+    status: int = 0  # HTTP status of its response; 0 if there is none
+    body: bytearray = field(default_factory=bytearray, repr=False)  # the response after decompression
+    is_complete: bool = False  # whether the response was read to its end
+
+    def address(self) -> str:
+        """Return the address of the last request, without its path; empty if there was no request."""
+        return "" if self.request is None else str(self.request.url.join("/")).rstrip("/")
+
+    def sent_variable(self, values: Mapping[str, str]) -> str:
+        """Return the name of the first variable whose value the last request has; empty if there is none."""
+        if self.request is None:
+            return ""
+        texts = (unquote(str(self.request.url)), *self.request.headers.values())
+        return next((name for name, value in values.items() if any(value in text for text in texts)), "")
+
+
+_GUARD: ContextVar[Guard | None] = ContextVar("_GUARD", default=None)
+
+
+@contextmanager
+def guard_requests(litellm: Any, guard: Guard) -> Iterator[None]:
+    """Guard every request that litellm sends inside the block, and in tasks started there."""
+    _hook_cache(litellm.in_memory_llm_clients_cache)
+    token = _GUARD.set(guard)
+    try:
+        yield
+    finally:
+        _GUARD.reset(token)
+
+
+def http_client_in(kept: Any) -> AsyncClient | None:
+    """Return the HTTP client in an entry of litellm's cache; None for an entry without one."""
+    # litellm's handlers store it as `client`, the clients of the providers' libraries as `_client`.
+    for held in (kept, getattr(kept, "client", None), getattr(kept, "_client", None)):
+        if isinstance(held, AsyncClient):
+            return held
+    return None
+
+
+def _hook_cache(cache: Any) -> None:
+    if getattr(cache, _HOOKED, False):
+        return
+    original = cache.set_cache
+
+    def set_cache(key: Any, value: Any, *args: Any, **kwargs: Any) -> Any:
+        _hook_client(value)
+        return original(key, value, *args, **kwargs)
+
+    for kept in list(cache.cache_dict.values()):
+        _hook_client(kept)
+    cache.set_cache = set_cache
+    setattr(cache, _HOOKED, True)
+
+
+def _hook_client(kept: Any) -> None:
+    client = http_client_in(kept)
+    if client is None or _check_response in client.event_hooks["response"]:
+        return
+    hooks = client.event_hooks
+    client.event_hooks = {
+        "request": [*hooks["request"], _check_request],
+        "response": [_check_response, *hooks["response"]],
+    }
+
+
+async def _check_request(request: Request) -> None:
+    guard = _GUARD.get()
+    if guard is None:
+        return
+    request.headers["accept-encoding"] = _ACCEPTED
+    guard.request, guard.status, guard.body, guard.is_complete = request, 0, bytearray(), False
+    guard.withheld = guard.sent_variable(guard.forbidden)
+    if guard.withheld:
+        raise RequestError("the request contains a key of another provider", request=request)
+
+
+async def _check_response(response: Response) -> None:
+    guard = _GUARD.get()
+    if guard is None or not isinstance(response.stream, AsyncByteStream):
+        return
+    guard.status = response.status_code
+    target = response.url.join(response.headers.get("location", ""))
+    if (target.scheme, target.netloc) != (response.url.scheme, response.url.netloc):
+        guard.is_moved = True
+        # Without a location, the redirect is not followed.
+        del response.headers["location"]
+    encoding = response.headers.pop("content-encoding", "identity").strip().lower()
+    response.stream = _LimitedStream(response.stream, encoding, guard)
+
+
+class _LimitedStream(AsyncByteStream):
+    """A stream of another stream's decompressed bytes, up to the limit."""
+
+    def __init__(self, inner: AsyncByteStream, encoding: str, guard: Guard) -> None:
+        self._inner = inner
+        self._encoding = encoding
+        self._guard = guard
+        self._size = 0
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        decoder = _decoder(self._encoding)
+        async for chunk in self._inner:
+            for piece in _pieces(decoder, chunk):
+                self._size += len(piece)
+                if self._size > self._guard.max_bytes:
+                    self._guard.exceeded = True
+                    raise DecodingError(f"the response exceeds {self._guard.max_bytes:,} bytes")
+                self._guard.body += piece
+                yield piece
+        self._guard.is_complete = True
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+def _decoder(encoding: str) -> Any:
+    """Return the decompressor for the encoding; None for uncompressed responses."""
+    match encoding:
+        case "" | "identity":
+            return None
+        case "gzip" | "x-gzip":
+            return zlib.decompressobj(zlib.MAX_WBITS | 16)
+        case "deflate":
+            return zlib.decompressobj()
+        case _:
+            raise DecodingError(f"the response has the encoding {encoding[:40]!r}; supported: {_ACCEPTED}")
+
+
+def _pieces(decoder: Any, chunk: bytes) -> Iterator[bytes]:
+    """Yield the decompressed bytes of a chunk in small pieces, so that a zip bomb cannot fill the memory."""
+    if decoder is None:
+        yield chunk
+        return
+    while chunk:
+        try:
+            yield decoder.decompress(chunk, _PIECE)
+        except zlib.error as error:
+            raise DecodingError(str(error)) from error
+        chunk = decoder.unconsumed_tail
+
 
 _KEEPERS: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncGenerator[None]] = WeakKeyDictionary()
 
@@ -58,8 +227,6 @@ async def _close_at_end(litellm: Any, loop: asyncio.AbstractEventLoop) -> AsyncG
 
 def _clients(litellm: Any) -> Iterator[tuple[str, Any]]:
     """Yield litellm's own HTTP clients of the running loop with their cache keys."""
-    from autorubric.llm.litellm_guard import http_client_in
-
     cache = litellm.in_memory_llm_clients_cache
     # The loop's id or a running number, by litellm's version.
     suffix = cache.update_cache_key_with_event_loop("")

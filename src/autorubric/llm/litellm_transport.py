@@ -26,7 +26,6 @@ from autorubric.errors import (
     ServerError,
 )
 from autorubric.llm.config import LLMConfig
-from autorubric.llm.litellm_clients import close_idle, close_with_loop
 from autorubric.llm.names import OPENAI_COMPATIBLE, UNKNOWN_TO_LITELLM, needs_address, prefix_of, wire_name
 from autorubric.llm.openai import key_of, rejected_key
 from autorubric.llm.provider_errors import (
@@ -55,7 +54,7 @@ from autorubric.llm.wire import error_in, reply_of, response_format, token_limit
 from autorubric.support.objects import Json
 
 if TYPE_CHECKING:
-    from autorubric.llm.litellm_guard import Guard
+    from autorubric.llm.litellm_clients import Guard
 
 
 _STOLEN_VERSIONS: Final = ("1.82.7", "1.82.8")
@@ -95,6 +94,9 @@ class LiteLLMTransport:
         if self._config.api_base is None and needs_address(self._config.model):
             self._fail(ModelNotFoundError, "the address of your server is not set; use --api-base (api_base)")
         litellm = _litellm() if _litellm.cache_info().currsize else await asyncio.to_thread(_litellm)
+        # Imported here, because the module loads httpx.
+        from autorubric.llm.litellm_clients import close_with_loop
+
         await close_with_loop(litellm)
         if self._fixed is None:
             self._fixed = self._fixed_arguments(litellm)
@@ -132,8 +134,7 @@ class LiteLLMTransport:
 
         A `ProviderError` means that the guard stopped the call.
         """
-        # Loads httpx.
-        from autorubric.llm.litellm_guard import Guard, guard_requests
+        from autorubric.llm.litellm_clients import Guard, guard_requests
 
         guard = Guard(LARGEST_ANSWER, self._forbidden)
         try:
@@ -198,6 +199,8 @@ class LiteLLMTransport:
     async def aclose(self) -> None:
         """Close the idle connections that litellm keeps for this event loop."""
         if _litellm.cache_info().currsize:
+            from autorubric.llm.litellm_clients import close_idle
+
             await close_idle(_litellm())
 
     def _fixed_arguments(self, litellm: Any) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from autorubric.errors import TokenUsage
 from autorubric.llm.names import is_openai_itself
-from autorubric.llm.transport import Message, ModelReply, ModelRequest, ReplySchema, Transport
+from autorubric.llm.transport import Message, ModelReply, ModelRequest, ReplySchema, Transport, TransportLayer
 from autorubric.llm.wire import schema_length
 
 if TYPE_CHECKING:
@@ -24,15 +24,10 @@ PRICE_IT: Final = "set input_cost_per_token and output_cost_per_token in the run
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Price:
-    """The price of a model, in US dollars per token.
+    """The price of a model, in US dollars per token."""
 
-    Attributes:
-        sent: Price per prompt token; discounts for prefix caching are ignored.
-        received: Price per reply token, including reasoning tokens.
-    """
-
-    sent: float
-    received: float
+    sent: float  # price per prompt token; discounts for prefix caching are ignored
+    received: float  # price per reply token, including reasoning tokens
 
     def of(self, sent: float, received: float) -> float:
         """Return the cost in US dollars for the given numbers of sent and received tokens."""
@@ -45,17 +40,11 @@ class Price:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pricing:
-    """A model's price, or the reason why it is unknown.
+    """A model's price, or the reason why it is unknown."""
 
-    Attributes:
-        model: Name of the model.
-        price: Price of the model; None if unknown.
-        reason: Reason why the price is unknown; empty if it is known.
-    """
-
-    model: str
-    price: Price | None = None
-    reason: str = ""
+    model: str  # name of the model
+    price: Price | None = None  # price of the model; None if unknown
+    reason: str = ""  # reason why the price is unknown; empty if it is known
 
 
 def own_price(config: LLMConfig) -> Price | None:
@@ -80,21 +69,17 @@ def pricing_of(config: LLMConfig, *, direct: bool) -> Pricing:
     return Pricing(model=config.model, price=Price(sent=listed[0], received=listed[1]))
 
 
-class Priced:
+class Priced(TransportLayer):
     """A transport that computes the cost of replies from a fixed price, if the provider counts tokens."""
 
     def __init__(self, inner: Transport, price: Price) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._price = price
 
     async def send(self, request: ModelRequest) -> ModelReply:
         """Return the inner transport's reply, with its cost."""
         reply = await self._inner.send(request)
         return reply if reply.usage is None else reply._replace(cost=self._price.of_usage(reply.usage))
-
-    async def aclose(self) -> None:
-        """Release the connections of the inner transport."""
-        await self._inner.aclose()
 
 
 def prompt_tokens(messages: tuple[Message, ...], schema: ReplySchema | None) -> int:

@@ -58,25 +58,15 @@ _CHECK_KEY: Final = "the key is missing or rejected; check api_key or the provid
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderFailure:
-    """A failed response from a provider.
+    """A failed response from a provider."""
 
-    Attributes:
-        model: The model that was called.
-        status: HTTP status.
-        text: The provider's message, complete and unchanged.
-        retry_after: Seconds to wait, if the provider specifies them.
-        had_schema: Whether the request included a JSON schema.
-        key: Description of the key that was sent, for errors about keys; empty if unknown.
-        address: Address that the request was sent to; empty if unknown.
-    """
-
-    model: str
-    status: int
-    text: str
-    retry_after: float | None = None
-    had_schema: bool = False
-    key: str = ""
-    address: str = ""
+    model: str  # the model that was called
+    status: int  # HTTP status
+    text: str  # the provider's message, complete and unchanged
+    retry_after: float | None = None  # seconds to wait, if the provider specifies them
+    had_schema: bool = False  # whether the request included a JSON schema
+    key: str = ""  # description of the key that was sent, for errors about keys; empty if unknown
+    address: str = ""  # address that the request was sent to; empty if unknown
 
     @property
     def not_found(self) -> str:

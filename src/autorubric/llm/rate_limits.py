@@ -14,9 +14,10 @@ from typing import Final, Protocol, Self
 
 from autorubric.errors import ArgumentError, TransientError
 from autorubric.llm.budget import refuse_if_stopped
-from autorubric.llm.learned_limits import LearnedLimits
+from autorubric.llm.learned_limits import LearnedWindow
+from autorubric.llm.prices import REPLY_TOKENS, prompt_tokens
 from autorubric.llm.provider_errors import asks_to_wait
-from autorubric.llm.transport import ModelReply, ModelRequest, Transport
+from autorubric.llm.transport import ModelReply, ModelRequest, Transport, TransportLayer
 from autorubric.support.objects import IdentityCache
 
 WINDOW_SECONDS: Final = 60.0
@@ -28,20 +29,16 @@ _GRAIN: Final = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestLimits:
-    """Limits on requests to a provider.
-
-    Attributes:
-        parallel: Maximum number of concurrent requests. For this and the next two, None means no limit.
-        requests_per_minute: Maximum number of requests started in any 60 seconds.
-        tokens_per_minute: Maximum number of tokens, sent and received, in any 60 seconds.
-        patience: Longest wait, in seconds, that the provider asks of one request and that other requests
-            observe too. They ignore longer waits.
-    """
+    """Limits on requests to a provider."""
 
     parallel: int | None = None
-    requests_per_minute: int | None = None
-    tokens_per_minute: int | None = None
+    """Maximum number of concurrent requests. For this and the next two, None means no limit."""
+    requests_per_minute: int | None = None  # maximum number of requests started in any 60 seconds
+    tokens_per_minute: int | None = None  # maximum number of tokens, sent and received, in any 60 seconds
     patience: float = math.inf
+    """Longest wait, in seconds, that the provider asks of one request and that other requests observe too.
+    They ignore longer waits.
+    """
 
     def __post_init__(self) -> None:
         for name in ("parallel", "requests_per_minute", "tokens_per_minute"):
@@ -139,11 +136,11 @@ class Traffic:
         running: Number of requests in flight.
         sent: Number of requests sent so far.
         line: Requests waiting for their turn, in order.
-        learnt: Limits learned from rejections; None before the first rejection.
+        learned: The window of requests learned from rejections.
         patience: The shortest patience (see `Limits`) of any caller so far, in seconds.
     """
 
-    __slots__ = ("learnt", "line", "patience", "requests", "running", "sent", "tokens")
+    __slots__ = ("learned", "line", "patience", "requests", "running", "sent", "tokens")
 
     def __init__(self) -> None:
         self.running = 0
@@ -151,7 +148,7 @@ class Traffic:
         self.line: deque[_LocalSlot] = deque()
         self.requests = Window()
         self.tokens = Window()
-        self.learnt: LearnedLimits | None = None
+        self.learned = LearnedWindow()
         self.patience = math.inf
 
     def admit(self) -> None:
@@ -225,23 +222,23 @@ class Limiter:
         traffic, parallel = self.traffic, self.limits.parallel
         if parallel is not None and traffic.running >= parallel:
             return True
-        return traffic.learnt is not None and traffic.learnt.is_full(traffic.running)
+        return traffic.learned.is_full(traffic.running)
 
     def _seconds_to_wait(self, slot: _LocalSlot) -> float:
         limits, traffic = self.limits, self.traffic
-        requests, most, learnt = limits.requests_per_minute, limits.tokens_per_minute, traffic.learnt
-        if requests is None and most is None and learnt is None:
+        requests, most, learned = limits.requests_per_minute, limits.tokens_per_minute, traffic.learned
+        if requests is None and most is None and not learned.is_learned:
             return 0.0
         now = self.clock()
         return max(
             traffic.requests.wait(1, requests, now) if requests else 0.0,
             traffic.tokens.wait(slot.tokens, most, now) if most else 0.0,
-            learnt.wait(now, slot.came(now) + limits.patience) if learnt else 0.0,
+            learned.wait(now, slot.came(now) + limits.patience) if learned.is_learned else 0.0,
         )
 
     async def _nap(self, slot: _LocalSlot) -> None:
         seconds = self._seconds_to_wait(slot)
-        await self._sleep(min(seconds, _LONGEST_NAP) if self.traffic.learnt else seconds)
+        await self._sleep(min(seconds, _LONGEST_NAP) if self.traffic.learned.is_learned else seconds)
 
 
 class _LocalSlot:
@@ -249,7 +246,7 @@ class _LocalSlot:
 
     __slots__ = (
         *("_called", "_came_at", "_naps", "_use", "_was_rejected"),
-        *("at", "is_held", "is_taken", "limiter", "number", "rejections", "running", "tokens"),
+        *("at", "is_held", "is_taken", "limiter", "number", "tokens"),
     )
 
     _use: Use
@@ -262,9 +259,7 @@ class _LocalSlot:
         self._naps = False
         self._came_at = math.inf
         self.number = 0
-        self.running = 0
         self.at = -math.inf
-        self.rejections = 0
         self.is_held = False
         self._was_rejected = False
 
@@ -292,14 +287,11 @@ class _LocalSlot:
         traffic.running += 1
         traffic.sent += 1
         self.number = traffic.sent
-        self.running = traffic.running
         now = limiter.clock()
         traffic.requests.take(1, now)
         self._use = traffic.tokens.take(self.tokens, now)
-        if traffic.learnt is not None:
-            self.at = now
-            self.rejections = traffic.learnt.rejections
-            self.is_held = traffic.learnt.sending(now)
+        self.at = now
+        self.is_held = traffic.learned.add_sent(self.number, traffic.running, now)
         self.wake()
 
     async def called(self) -> None:
@@ -325,11 +317,10 @@ class _LocalSlot:
     ) -> None:
         traffic = self.limiter.traffic
         traffic.running -= 1
-        if traffic.learnt is not None and not self._was_rejected:
-            if kind is None:
-                traffic.learnt.answered(self, traffic.sent, self.limiter.clock())
-            else:
-                traffic.learnt.ended(self, traffic.sent)
+        if kind is None and not self._was_rejected:
+            traffic.learned.add_answer(self, traffic.sent, self.limiter.clock())
+        elif not self._was_rejected:
+            traffic.learned.add_end(self, traffic.sent)
         if traffic.line:
             traffic.admit()
 
@@ -342,14 +333,10 @@ class _LocalSlot:
         """Record that the provider rejected the request, and the seconds to wait, if specified."""
         self._was_rejected = True
         traffic, now = self.limiter.traffic, self.limiter.clock()
-        if traffic.learnt is None:
-            traffic.learnt = LearnedLimits(traffic.running, now)
-        learnt = traffic.learnt
         if retry_after is not None and retry_after > traffic.patience:
             # Requests do not wait longer than their patience because of another request's header.
             retry_after = None
-        if learnt.rejected(self, traffic.running - 1, traffic.sent, now):
-            learnt.pause(retry_after, self.number, now)
+        traffic.learned.add_rejection(self, retry_after, traffic.running - 1, traffic.sent, now)
 
 
 class Authority(Protocol):
@@ -393,21 +380,19 @@ def _new_traffic(loop: asyncio.AbstractEventLoop) -> dict[str, Traffic]:
 _TRAFFIC: Final = IdentityCache[asyncio.AbstractEventLoop, dict[str, Traffic]](_new_traffic)
 
 
-_CHARACTERS_PER_TOKEN = 4
-_REPLY_TOKENS = 200
-
-
-class Limit:
+class Limit(TransportLayer):
     """A transport that delays each request until the provider's rate limits allow it."""
 
     def __init__(self, inner: Transport, provider: str, limits: RequestLimits) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._provider = provider
         self._limits = limits
 
     async def send(self, request: ModelRequest) -> ModelReply:
         """Return the inner transport's reply after waiting for the request's turn."""
-        async with limiter_for(self._provider, self._limits).slot(_estimate(request)) as slot:
+        # Estimated even without a limit on tokens, because other configs may limit the same provider.
+        tokens = prompt_tokens(request.messages, None) + REPLY_TOKENS
+        async with limiter_for(self._provider, self._limits).slot(tokens) as slot:
             refuse_if_stopped()
             try:
                 reply = await self._inner.send(request)
@@ -418,15 +403,3 @@ class Limit:
             if reply.usage is not None:
                 slot.spent(reply.usage.total_tokens)
             return reply
-
-    async def aclose(self) -> None:
-        """Release the connections of the inner transport."""
-        await self._inner.aclose()
-
-
-def _estimate(request: ModelRequest) -> int:
-    """Estimate the request's tokens; always needed, because other configs may limit the same provider."""
-    characters = 0
-    for message in request.messages:
-        characters += len(message.content)
-    return characters // _CHARACTERS_PER_TOKEN + _REPLY_TOKENS

@@ -13,23 +13,19 @@ from dataclasses import dataclass, field, replace
 
 from autorubric.errors import ProviderConnectionError, TransientError
 from autorubric.llm.provider_errors import asks_to_wait
-from autorubric.llm.transport import ModelReply, ModelRequest, Transport
+from autorubric.llm.transport import ModelReply, ModelRequest, Transport, TransportLayer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryPolicy:
-    """The number of retries and the waits between them.
-
-    Attributes:
-        max_retries: Maximum number of retries after a failure, counted separately for each class of error,
-            because broken connections and server errors are independent.
-        min_wait: Minimum wait, in seconds.
-        max_wait: Maximum wait, in seconds, unless the provider asks for more; see `patience`.
-    """
+    """The number of retries and the waits between them."""
 
     max_retries: int = 3
-    min_wait: float = 1.0
-    max_wait: float = 60.0
+    """Maximum number of retries after a failure, counted separately for each class of error, because broken
+    connections and server errors are independent.
+    """
+    min_wait: float = 1.0  # minimum wait, in seconds
+    max_wait: float = 60.0  # maximum wait, in seconds, unless the provider asks for more; see `patience`
 
     @property
     def patience(self) -> float:
@@ -39,17 +35,12 @@ class RetryPolicy:
 
 @dataclass(slots=True)
 class _Tries:
-    """The failed attempts of one request.
+    """The failed attempts of one request."""
 
-    Attributes:
-        failed: Number of attempts that ended with an error, by the class of the error.
-        put_off: Number of attempts that the provider asked to delay.
-        since: Time of the first failure.
-    """
-
-    since: float
+    since: float  # time of the first failure
     failed: Counter[type[TransientError]] = field(default_factory=Counter)
-    put_off: int = 0
+    """Number of attempts that ended with an error, by the class of the error."""
+    put_off: int = 0  # number of attempts that the provider asked to delay
 
     def allows_another(self, error: TransientError, policy: RetryPolicy, now: float) -> bool:
         """Count the failure and return whether the request may be sent again."""
@@ -121,7 +112,7 @@ def without_retries() -> Iterator[None]:
         _ONCE.reset(token)
 
 
-class Retry:
+class Retry(TransportLayer):
     """A transport that resends requests after transient failures.
 
     Waits requested by the provider use up no retries until the policy's patience has ended. A request fails
@@ -142,7 +133,7 @@ class Retry:
         rng: random.Random | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._policy = policy
         self._sleep = sleep
         self._rng = rng or random.Random()
@@ -178,10 +169,6 @@ class Retry:
                 if (heard := _LISTENER.get()) is not None:
                     heard(last)
                 await self._sleep(wait)
-
-    async def aclose(self) -> None:
-        """Release the connections of the inner transport."""
-        await self._inner.aclose()
 
 
 def _is_reached(error: TransientError) -> bool:

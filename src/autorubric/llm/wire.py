@@ -23,17 +23,11 @@ _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 class _Written(NamedTuple):
-    """A schema serialized as JSON.
+    """A schema serialized as JSON."""
 
-    Attributes:
-        schema: The schema itself, kept alive so that no other object gets its id.
-        format: The serialized `response_format` in a request body.
-        length: Number of characters in JSON.
-    """
-
-    schema: Mapping[str, Json]
-    format: bytes
-    length: int
+    schema: Mapping[str, Json]  # the schema itself, kept alive so that no other object gets its id
+    format: bytes  # the serialized `response_format` in a request body
+    length: int  # number of characters in JSON
 
 
 _WRITTEN: Final[dict[tuple[int, str, bool], _Written]] = {}
