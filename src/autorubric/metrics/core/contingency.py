@@ -410,8 +410,12 @@ def mcc_of(table: Array) -> Array:
     return divide(covariance, np.sqrt(spread))
 
 
+def adjacent_hits(table: Array, k: int) -> Array:
+    """Count the pairs at most k places off the diagonal."""
+    places = np.arange(table.shape[-1])
+    return np.asarray((table * (np.abs(places[:, None] - places[None, :]) <= k)).sum((-1, -2)))
+
+
 def adjacent_accuracy_of(table: Array, k: int = 1) -> Array:
     """Compute the proportion of pairs at most k places off the diagonal."""
-    places = np.arange(table.shape[-1])
-    near = (np.abs(places[:, None] - places[None, :]) <= k).astype(float)
-    return divide((table * near).sum((-1, -2)), table.sum((-1, -2)))
+    return divide(adjacent_hits(table, k), table.sum((-1, -2)))

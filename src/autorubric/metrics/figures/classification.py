@@ -204,9 +204,7 @@ def _adjacent(k: int) -> TableMetric:
         return f"k={k}, {chance:.3f} by chance"
 
     return TableMetric(
-        name="adjacent accuracy",
-        hits=lambda tables: (tables * shares.near(tables.shape[-1], k)).sum((-1, -2)),
-        note=note,
+        name="adjacent accuracy", hits=lambda tables: shares.adjacent_hits(tables, k), note=note
     )
 
 
