@@ -19,7 +19,7 @@ from autorubric.support.read import (
     read_structured,
     text_or_path,
 )
-from autorubric.support.reading_errors import Faults, nearest_key, path_text, retyped, shortened
+from autorubric.support.reading_errors import Faults, nearest_key, path_text, short_repr, type_changes
 from autorubric.support.write import write_bytes_atomic, write_text_atomic
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
@@ -330,8 +330,8 @@ def test_paths_in_words() -> None:
 
 def test_long_values_are_shortened() -> None:
     """What was given is shown up to a bound."""
-    assert shortened("a" * 10) == repr("a" * 10)
-    assert len(shortened("a" * 10_000)) == 80
+    assert short_repr("a" * 10) == repr("a" * 10)
+    assert len(short_repr("a" * 10_000)) == 80
 
 
 class Inner(BaseModel):
@@ -398,7 +398,7 @@ def test_retyped_values_are_found() -> None:
     """A text where a number is meant, and the like, is told although validation would take it."""
     given_ = {"a": "1", "b": [True, 2], "c": {"d": 1}, "e": 3, "f": None, "g": [1]}
     kept = {"a": 1.0, "b": [1, 2.0], "c": {"d": 1.0}, "e": 3.0, "f": 1, "g": "x"}
-    assert sorted(retyped(given_, kept)) == [
+    assert sorted(type_changes(given_, kept)) == [
         (("a",), "the value must be a number; got '1', a string"),
         (("b", 0), "the value must be a number; got True, a boolean"),
     ]

@@ -16,7 +16,7 @@ from autorubric.criteria.fields import says_yes
 from autorubric.criteria.values import Answer, Submission
 from autorubric.errors import ArgumentError, ReplyError
 from autorubric.support.objects import Json
-from autorubric.support.reading_errors import fields_text, shortened
+from autorubric.support.reading_errors import fields_text, short_repr
 
 _ROUNDING: Final = 1e-9
 
@@ -267,7 +267,7 @@ class BaseCriterion(Declaration):
         if not isinstance(given, Mapping):
             if len(measuring) != 1:
                 wanted = ", ".join(self.eval_fields)
-                raise ReplyError(f"{self._title}: expected an object with {wanted}; got {shortened(given)}")
+                raise ReplyError(f"{self._title}: expected an object with {wanted}; got {short_repr(given)}")
             given = {measuring[0]: given}
         if measuring:
             # Only the value is required; explanations may be omitted.

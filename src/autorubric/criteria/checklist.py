@@ -16,7 +16,7 @@ from autorubric.criteria.registry import register_kind
 from autorubric.criteria.values import Answer, Level, Submission
 from autorubric.errors import ReplyError
 from autorubric.support.objects import Json, is_number
-from autorubric.support.reading_errors import nearest_key, shortened
+from autorubric.support.reading_errors import nearest_key, short_repr
 
 _MISSING = "missing_items"
 
@@ -90,7 +90,7 @@ class ChecklistCriterion(BaseCriterion):
         for key in given:
             if not isinstance(key, str) or key not in self.items:
                 hint = nearest_key(str(key), list(self.items))
-                raise ReplyError(f"{self._title}: unknown item {shortened(key)}; {hint}")
+                raise ReplyError(f"{self._title}: unknown item {short_repr(key)}; {hint}")
         return {key: key in given for key in self.items}
 
     def parse_truth(self, raw: Json) -> Answer | None:

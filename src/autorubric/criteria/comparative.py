@@ -23,7 +23,7 @@ from autorubric.criteria.values import Answer, Level, Submission
 from autorubric.errors import ReplyError
 from autorubric.support.field_types import Count
 from autorubric.support.objects import Json
-from autorubric.support.reading_errors import shortened
+from autorubric.support.reading_errors import short_repr
 
 ComparisonMode = Literal["pairwise", "ranking", "best_of"]
 TIE = "tie"
@@ -262,7 +262,7 @@ class ComparativeCriterion(BaseCriterion):
         name = candidates.find_name(given) if isinstance(given, str) else None
         if name is None:
             known = candidates.list_text() if self._names else ""
-            raise ReplyError(f"{self._title}: {shortened(given)} is not a candidate{known}")
+            raise ReplyError(f"{self._title}: {short_repr(given)} is not a candidate{known}")
         return name
 
     def _read_pair(self, given: Json, margin: Json, candidates: _Candidates) -> Answer:
@@ -288,13 +288,13 @@ class ComparativeCriterion(BaseCriterion):
         steps = _number(margin)
         if steps is None or steps != int(steps) or not 1 <= steps <= self.margin:
             signed = f"; a label may also be a number from {-self.margin} to {self.margin}"
-            message = f"{self._title}: margin must be 1 to {self.margin}; got {shortened(margin)}"
+            message = f"{self._title}: margin must be 1 to {self.margin}; got {short_repr(margin)}"
             raise ReplyError(message if candidates.lettered else message + signed)
         return int(steps)
 
     def _tie(self, margin: Json) -> Answer:
         if self.margin and margin is not None and _number(margin) != 0:
-            raise ReplyError(f"{self._title}: the margin of a tie must be 0; got {shortened(margin)}")
+            raise ReplyError(f"{self._title}: the margin of a tie must be 0; got {short_repr(margin)}")
         return self._preference(0)
 
     def _check_preference(self, signed: float) -> float:
@@ -310,7 +310,7 @@ class ComparativeCriterion(BaseCriterion):
         if isinstance(given, str):
             given = [[name.strip() for name in group.split("=")] for group in given.split(">")]
         if not isinstance(given, list):
-            raise ReplyError(f"{self._title}: a ranking must be a list, best first; got {shortened(given)}")
+            raise ReplyError(f"{self._title}: a ranking must be a list, best first; got {short_repr(given)}")
         groups = [
             [self._candidate(one, candidates) for one in (group if isinstance(group, list) else [group])]
             for group in given

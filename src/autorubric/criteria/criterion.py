@@ -27,7 +27,7 @@ from autorubric.errors import ArgumentError, ReplyError
 from autorubric.support.chat_tokens import restore_brackets
 from autorubric.support.field_types import NonEmptyText, Share
 from autorubric.support.objects import Json, is_number
-from autorubric.support.reading_errors import shortened
+from autorubric.support.reading_errors import short_repr
 
 _MET = ("yes", "y", "true", "t", "pass", "1")
 _UNMET = ("no", "n", "false", "f", "fail", "0")
@@ -302,7 +302,7 @@ class Criterion(BaseCriterion):
         verdict = _VERDICT_WORDS.get(str(given).strip().casefold())
         if verdict is None:
             allowed = self._allowed_text() if in_words else _SPELLINGS
-            raise ReplyError(f"{self._title}: {shortened(given)} is not a verdict; {allowed}")
+            raise ReplyError(f"{self._title}: {short_repr(given)} is not a verdict; {allowed}")
         if verdict is CriterionVerdict.CANNOT_ASSESS:
             return Answer(code=str(verdict), label=str(verdict), cannot_assess=True)
         return self._declared_answers[int(verdict is CriterionVerdict.MET)]
@@ -319,7 +319,7 @@ class Criterion(BaseCriterion):
                 continue
         if bare.upper() == CriterionVerdict.CANNOT_ASSESS:
             return Answer(code=None, cannot_assess=True)
-        raise ReplyError(f"{self._title}: {shortened(given)} is not an option; {self._allowed_text()}")
+        raise ReplyError(f"{self._title}: {short_repr(given)} is not an option; {self._allowed_text()}")
 
     def _read_number(self, given: float, in_words: bool) -> Answer:
         """Return the option that has a number as its label or, unless `in_words` is true, as its value.

@@ -31,7 +31,7 @@ from autorubric.criteria.values import Level
 from autorubric.errors import ArgumentError
 from autorubric.support.field_types import FiniteFloat, NonBlankText
 from autorubric.support.objects import REASON_LENGTH, Json
-from autorubric.support.reading_errors import shortened
+from autorubric.support.reading_errors import short_repr
 
 _TAKEN: Final = frozenset({"criterion_name", "cannot_assess", "reason", "id"})
 _OF_MODELS: Final = frozenset(dir(BaseModel))
@@ -160,11 +160,11 @@ def longest_reply(schema: Json) -> int | None:
 def _name_or_function(given: Any) -> Any:
     if inspect.iscoroutinefunction(given):
         raise ValueError(
-            f"a check must be a synchronous function; got {shortened(given)}. Use async functions as judges"
+            f"a check must be a synchronous function; got {short_repr(given)}. Use async functions as judges"
         )
     if (isinstance(given, str) and given) or callable(given):
         return given
-    raise ValueError(f"a check must be a function of the text, or a registered name; got {shortened(given)}")
+    raise ValueError(f"a check must be a function of the text, or a registered name; got {short_repr(given)}")
 
 
 CheckSpec = Annotated[

@@ -13,7 +13,7 @@ from autorubric.datasets.item import DataItem, is_no_label
 from autorubric.errors import ArgumentError, ReplyError
 from autorubric.rubric.rubric import Rubric
 from autorubric.support.objects import Json
-from autorubric.support.reading_errors import Faults, FilePath, nearest_key, shortened
+from autorubric.support.reading_errors import Faults, FilePath, nearest_key, short_repr
 
 TRUTH = "truth."
 """Prefix of label columns in tables of the dataset format; a criterion's name follows."""
@@ -289,7 +289,7 @@ def _check(fields: FieldMap) -> None:
         if field == "truth" and isinstance(given, Mapping):
             texts = [*given, *given.values()]
         if not isinstance(texts, Iterable) or not all(isinstance(one, str) and one for one in texts):
-            raise ArgumentError(f"{field}={shortened(given)} is not a column; {_WORDS.get(field, _A_TEXT)}")
+            raise ArgumentError(f"{field}={short_repr(given)} is not a column; {_WORDS.get(field, _A_TEXT)}")
         if field == "metadata" and isinstance(given, str):
             raise ArgumentError(f"metadata={given!r}; {_WORDS['metadata']}")
 

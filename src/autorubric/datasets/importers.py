@@ -16,7 +16,7 @@ from autorubric.rubric.rubric import Rubric
 from autorubric.support.field_types import FiniteFloat, NonBlankText
 from autorubric.support.objects import Json
 from autorubric.support.read import read_structured
-from autorubric.support.reading_errors import Faults, FilePath, nearest_key, shortened
+from autorubric.support.reading_errors import Faults, FilePath, nearest_key, short_repr
 
 Submissions: TypeAlias = Mapping[str, Json]
 """Submissions by item id."""
@@ -27,7 +27,7 @@ Number: TypeAlias = Annotated[FiniteFloat, Field(strict=True)]
 def check_submissions(submissions: Submissions, known: Collection[str], source: str) -> None:
     """Check that the file has an item for every submission."""
     if not isinstance(submissions, Mapping):
-        raise ArgumentError(f"submissions must map item ids to submissions; got {shortened(submissions)}")
+        raise ArgumentError(f"submissions must map item ids to submissions; got {short_repr(submissions)}")
     for key in submissions:
         if key not in known:
             raise ArgumentError(f"submissions: no item {key!r} in {source}; {nearest_key(str(key), known)}")
@@ -39,7 +39,7 @@ def _conversation_text(turns: Json, at: FilePath, faults: Faults) -> str:
         return turns
     try:
         if not isinstance(turns, list):
-            raise ArgumentError(f"expected a list of {{'role', 'content'}}; got {shortened(turns)}")
+            raise ArgumentError(f"expected a list of {{'role', 'content'}}; got {short_repr(turns)}")
         kept = [
             {key: turn[key] for key in ("role", "content") if key in turn}
             if isinstance(turn, Mapping)

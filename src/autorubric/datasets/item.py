@@ -19,7 +19,7 @@ from autorubric.rubric.rubric import Rubric
 from autorubric.support.field_types import NonEmptyText
 from autorubric.support.json_text import parse_json
 from autorubric.support.objects import Json, is_number
-from autorubric.support.reading_errors import FilePath, SyntaxFault, nearest_key, shortened
+from autorubric.support.reading_errors import FilePath, SyntaxFault, nearest_key, short_repr
 
 CodeT = TypeVar("CodeT")
 
@@ -404,4 +404,4 @@ def _faults_in(item: DataItem, labels: Labels, rubric: Rubric, at: FilePath) -> 
         try:
             bind_item(rubric.by_name(name), item).parse_truth(label)
         except ReplyError as error:
-            yield LabelFault((*at, key), str(error), str(error).replace(shortened(label), ""))
+            yield LabelFault((*at, key), str(error), str(error).replace(short_repr(label), ""))

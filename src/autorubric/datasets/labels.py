@@ -17,7 +17,7 @@ from autorubric.datasets.ratings import Label, read_labels
 from autorubric.datasets.store import FORMATS
 from autorubric.errors import ArgumentError, DatasetError, ReplyError
 from autorubric.support.objects import Json
-from autorubric.support.reading_errors import Faults, nearest_key, shortened
+from autorubric.support.reading_errors import Faults, nearest_key, short_repr
 from autorubric.support.write import write_text_atomic
 
 DISPUTED: Final = "disputed"
@@ -102,7 +102,7 @@ def _earlier_records(item: DataItem, key: str, item_id: str) -> Mapping[str, Any
         return kept
     raise ArgumentError(
         f"the metadata key {key!r} of item {item_id!r} is reserved for the sources of merged labels; got "
-        f"{shortened(kept)}. Rename the key"
+        f"{short_repr(kept)}. Rename the key"
     )
 
 
@@ -164,7 +164,7 @@ class _LabelMerger:
             if any(one.value != chosen.value for one in given):
                 self.notices.append(
                     f"{rater!r} labelled {cell.criterion!r} of {cell.item_id!r} {len(given)} times; the last "
-                    f"label counts, {shortened(chosen.value)} ({chosen.source})"
+                    f"label counts, {short_repr(chosen.value)} ({chosen.source})"
                 )
             kept.append(chosen)
         return kept
@@ -191,7 +191,7 @@ class _LabelMerger:
         return items
 
     def _note_replaced(self, label: Label, before: Json, older: bool) -> None:
-        given, known = f"{shortened(label.value)} ({label.source})", shortened(before)
+        given, known = f"{short_repr(label.value)} ({label.source})", short_repr(before)
         what = f"is older than {known}, which is kept" if older else f"replaces {known}"
         cell = f"{label.rater!r} on {label.criterion!r} of {label.item_id!r}"
         self.notices.append(f"{cell}: {given} {what}")
@@ -215,7 +215,7 @@ class _LabelMerger:
         kept = []
         for cell, given in cells.items():
             if not latest and any(one.value != given[0].value for one in given):
-                votes = ", ".join(f"{one.rater!r} says {shortened(one.value)}" for one in given)
+                votes = ", ".join(f"{one.rater!r} says {short_repr(one.value)}" for one in given)
                 self.notices.append(f"{cell.criterion!r} of {cell.item_id!r} was not decided because {votes}")
             else:
                 kept.append(_latest(given))

@@ -21,7 +21,7 @@ from autorubric.rubric.read import free_name
 from autorubric.rubric.rubric import Rubric
 from autorubric.support.objects import Json, is_number
 from autorubric.support.read import Document, read_structured
-from autorubric.support.reading_errors import Faults, FilePath, shortened
+from autorubric.support.reading_errors import Faults, FilePath, short_repr
 
 _SUFFIXES: Final = {".yaml": "yaml", ".yml": "yaml", ".json": "json"}
 _NOTHING_LEFT: Final = "without a supported assertion"
@@ -104,7 +104,7 @@ class _PromptfooReader:
             raise DatasetError.whole(self._document.source, message)
         default = config.get("defaultTest") or {}
         if not isinstance(default, Mapping):
-            self._faults.add(("defaultTest",), f"a test must be a mapping; got {shortened(default)}")
+            self._faults.add(("defaultTest",), f"a test must be a mapping; got {short_repr(default)}")
             default = {}
         prompts = config.get("prompts")
         self.n_prompts = len(prompts) if isinstance(prompts, list) else 0
@@ -114,7 +114,7 @@ class _PromptfooReader:
         found = []
         for place, (at, test) in enumerate(tests):
             if not isinstance(test, Mapping):
-                self._faults.add(at, f"a test must be a mapping with 'assert'; got {shortened(test)}")
+                self._faults.add(at, f"a test must be a mapping with 'assert'; got {short_repr(test)}")
                 continue
             called = test.get("description")
             item_id = called if isinstance(called, str) and called and names[called] == 1 else str(place)
@@ -180,7 +180,7 @@ class _PromptfooReader:
         if isinstance(found, list):
             yield from (((*at, "assert", position), one) for position, one in enumerate(found))
         elif found is not None:
-            self._faults.add((*at, "assert"), f"assert must be a list; got {shortened(found)}")
+            self._faults.add((*at, "assert"), f"assert must be a list; got {short_repr(found)}")
 
     def _add_criterion(
         self,
@@ -191,7 +191,7 @@ class _PromptfooReader:
         thresholds: dict[str, float],
     ) -> None:
         if not isinstance(given, Mapping) or not isinstance(given.get("type"), str):
-            self._faults.add(at, f"an assertion must be a mapping with 'type'; got {shortened(given)}")
+            self._faults.add(at, f"an assertion must be a mapping with 'type'; got {short_repr(given)}")
             return
         found = context.read(given, at)
         if found is None:
@@ -464,7 +464,7 @@ class _AssertionReader(NamedTuple):
             return None
         for text in texts:
             if not isinstance(text, str) or not text.strip():
-                message = f"value must be a non-empty string; got {shortened(text)}"
+                message = f"value must be a non-empty string; got {short_repr(text)}"
                 self.faults.add((*at, "value"), message)
                 return []
         return [_fill_variables(text, self.values) for text in texts]
@@ -479,6 +479,6 @@ class _AssertionReader(NamedTuple):
                 if is_number(score) and math.isfinite(score):
                     scores[key] = float(score)
                 else:
-                    message = f"{key} must be a number; got {shortened(score)}"
+                    message = f"{key} must be a number; got {short_repr(score)}"
                     self.faults.add((*at, "options", "factuality", key), message)
         return scores

@@ -18,7 +18,7 @@ from autorubric.rubric.rubric import Rubric
 from autorubric.support.field_types import NonEmptyText
 from autorubric.support.objects import Json
 from autorubric.support.read import format_fault, format_of, read_structured
-from autorubric.support.reading_errors import Faults, FilePath, nearest_key, shortened
+from autorubric.support.reading_errors import Faults, FilePath, nearest_key, short_repr
 
 _NAMES: Final = {
     "item_id": "item_id|id|item conversation_id conversation conv_id conv",
@@ -269,7 +269,7 @@ def _report_invalid(
 ) -> None:
     """Report values that are not labels, grouped by rater and error, or by rater if it has no labels."""
     for row, why in invalid:
-        reason, hint = str(why).replace(shortened(row.value), ""), ""
+        reason, hint = str(why).replace(short_repr(row.value), ""), ""
         if row.rater not in raters_with_labels:
             others = "Select the others with --rater NAME (raters= in Python). " if raters_with_labels else ""
             reason, hint = "", f"no value is a label. {others}First value: "

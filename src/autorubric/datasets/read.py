@@ -14,7 +14,7 @@ from autorubric.errors import DatasetError, FileError
 from autorubric.rubric.rubric import Rubric
 from autorubric.support.objects import Json
 from autorubric.support.read import format_fault
-from autorubric.support.reading_errors import Faults, FilePath, shortened
+from autorubric.support.reading_errors import Faults, FilePath, short_repr
 
 FORMAT: Final = 1
 """Newest version of the dataset file format that can be read, and the version that is written."""
@@ -109,7 +109,7 @@ class DatasetReader:
         if isinstance(given, DataItem):
             return given
         if not isinstance(given, Mapping):
-            self.faults.add(at, f"an item must be a mapping with 'submission'; got {shortened(given)}")
+            self.faults.add(at, f"an item must be a mapping with 'submission'; got {short_repr(given)}")
             return None
         before = len(self.faults)
         rubric = self.rubric(given.get("rubric"), (*at, "rubric"))

@@ -21,7 +21,7 @@ from autorubric.support.frames import as_pandas, is_frame
 from autorubric.support.json_text import parse_json
 from autorubric.support.objects import Json
 from autorubric.support.read import load_pyarrow
-from autorubric.support.reading_errors import Faults, FilePath, SyntaxFault, shortened
+from autorubric.support.reading_errors import Faults, FilePath, SyntaxFault, short_repr
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -95,7 +95,7 @@ def contents_of_frame(frame: pd.DataFrame, rubric: Rubric | None, fields: FieldM
     """Return the dataset in a DataFrame."""
     frame = as_pandas(frame)
     if not is_frame(frame):
-        raise ArgumentError(f"frame must be a pandas or polars DataFrame; got {shortened(frame)}")
+        raise ArgumentError(f"frame must be a pandas or polars DataFrame; got {short_repr(frame)}")
     columns, repeated = make_distinct(map(str, frame.columns))
     frame = frame.set_axis(columns, axis=1)
     held = frame.astype(object).where(frame.notna(), None)
@@ -327,7 +327,7 @@ def hf_rows(given: Any) -> Iterator[dict[str, Any]]:
         )
     if not _is_dataset(given):
         raise ArgumentError(
-            f"{shortened(given)} is not a Hugging Face dataset; pass a datasets.Dataset or IterableDataset. "
+            f"{short_repr(given)} is not a Hugging Face dataset; pass a datasets.Dataset or IterableDataset. "
             "For a DataFrame use RubricDataset.from_dataframe, for a file RubricDataset.from_file"
         )
     named = {

@@ -26,7 +26,7 @@ from autorubric.apps.tool.providers import (
     Provider,
     Providers,
     ProviderTable,
-    in_turn,
+    await_provider,
     provider_table,
     unavailable,
 )
@@ -243,7 +243,7 @@ async def _grade(
         for provider in providers:
             try:
                 grading = _grade_text(asked, rubric, provider)
-                report = await in_turn(grading, call.ends, last=provider is providers[-1])
+                report = await await_provider(grading, call.ends, last=provider is providers[-1])
             except (JudgeError, MissingDependencyError) as error:
                 call.failed[provider.name] = error
             else:

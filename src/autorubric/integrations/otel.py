@@ -20,7 +20,7 @@ from autorubric.grading.grader import CriterionGrader
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.names import prefix_of
 from autorubric.scoring.reports import EnsembleCriterionReport, EnsembleEvaluationReport
-from autorubric.scoring.votes import Exchanged, JudgeVote, Listener, VoteCast, Votes
+from autorubric.scoring.votes import JudgeVote, Listener, VoteCast, VoteExchange, Votes
 
 _PROVIDERS: Final = {
     "anthropic": "anthropic",
@@ -205,7 +205,7 @@ def _error_type(vote: JudgeVote) -> str:
     return (vote.error or "").partition(":")[0] or "_OTHER"
 
 
-def _messages_of(exchanged: Exchanged | None, vote: JudgeVote) -> dict[str, str]:
+def _messages_of(exchanged: VoteExchange | None, vote: JudgeVote) -> dict[str, str]:
     """Return prompts, replies and the reason as messages in the format of the conventions."""
     found = {"autorubric.vote.reason": vote.reason} if vote.reason else {}
     if exchanged is not None:

@@ -20,7 +20,7 @@ from autorubric.errors import (
     ReplyError,
     TokenUsage,
 )
-from autorubric.scoring.votes import Exchanged
+from autorubric.scoring.votes import VoteExchange
 from autorubric.support.concurrency import NoStrayCancellation
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ class JudgeReply:
     cost: float | None = None
     model: str | None = None
     asked: bool = True
-    exchanged: Exchanged | None = None
+    exchanged: VoteExchange | None = None
     truncated: bool = False
 
     def __post_init__(self) -> None:
@@ -132,7 +132,7 @@ _FIELDS: Final[dict[str, tuple[tuple[type, ...], str]]] = {
     "cost": ((float, int, _NONE), "a number of US dollars, or None"),
     "model": ((str, _NONE), "a string, or None"),
     "asked": ((bool,), "True or False"),
-    "exchanged": ((Exchanged, _NONE), "an Exchanged, or None"),
+    "exchanged": ((VoteExchange, _NONE), "an Exchanged, or None"),
     "truncated": ((bool,), "True or False"),
 }
 

@@ -38,7 +38,7 @@ from autorubric.judges.questions import (
 )
 from autorubric.llm.config import LLMConfig
 from autorubric.support.objects import Json
-from autorubric.support.reading_errors import nearest_key, shortened
+from autorubric.support.reading_errors import nearest_key, short_repr
 
 _KEYS = ("evaluator", "criterion", "prompt_template", "reference")
 
@@ -49,7 +49,7 @@ def _arguments_to_json(
     """Return a critic's arguments as JSON data, without secrets or their digests."""
     if not isinstance(evaluator, str | LLMConfig):
         raise ArgumentError(
-            f"the evaluator {shortened(evaluator)} cannot be converted to JSON; use a model name or an "
+            f"the evaluator {short_repr(evaluator)} cannot be converted to JSON; use a model name or an "
             "LLMConfig"
         )
     data = criterion_to_dict(criterion)
@@ -128,7 +128,7 @@ class Critic:
     def __post_init__(self) -> None:
         if not isinstance(self.criterion, BaseCriterion):
             raise ArgumentError(
-                f"criterion must be an instance of BaseCriterion; got {shortened(self.criterion)}"
+                f"criterion must be an instance of BaseCriterion; got {short_repr(self.criterion)}"
             )
         template = PromptTemplate.parse(self.prompt_template, _ALL_VARIABLES)
         object.__setattr__(self, "_template", template)

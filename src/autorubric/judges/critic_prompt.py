@@ -17,7 +17,7 @@ from autorubric.errors import ArgumentError
 from autorubric.judges.base import JudgeRequest
 from autorubric.judges.prompts import MATERIAL_RULE, delimit, item_tag, neutralise, render_examples
 from autorubric.support.chat_tokens import neutralise_tokens
-from autorubric.support.reading_errors import shortened
+from autorubric.support.reading_errors import short_repr
 
 _CONVERSIONS: Final[Mapping[str, Callable[[Any], str]]] = {"r": repr, "s": str, "a": ascii}
 
@@ -46,7 +46,7 @@ class Variable:
             return format(value, self.specification)
         except (ValueError, TypeError, OverflowError) as error:
             raise ArgumentError(
-                f"prompt_template: {self} cannot format {shortened(value)}: {error}; pass another value for "
+                f"prompt_template: {self} cannot format {short_repr(value)}: {error}; pass another value for "
                 f"{self.name}, or change the format"
             ) from None
 

@@ -29,7 +29,7 @@ from autorubric.llm.client import LLMClient
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.reply_json import parse_json, parse_reply
 from autorubric.llm.transport import Exchange, ModelQuestion
-from autorubric.scoring.votes import Exchanged
+from autorubric.scoring.votes import VoteExchange
 from autorubric.support.objects import Json
 
 ReadT = TypeVar("ReadT")
@@ -281,7 +281,7 @@ def _batch_replies(
         if key in answers:
             whole = model_reply(reply.exchange, answers[key], reply.truncated)
             if replies:
-                shared = Exchanged(shared_with=next(iter(replies)))
+                shared = VoteExchange(shared_with=next(iter(replies)))
                 whole = replace(whole, usage=None, cost=None, exchanged=shared)
             replies[request.criterion.name or ""] = whole
     return replies
@@ -303,7 +303,7 @@ def model_reply(
         cost=exchange.cost,
         model=exchange.model,
         confidence=confidence,
-        exchanged=Exchanged(
+        exchanged=VoteExchange(
             messages=tuple([(message.role, message.content) for message in exchange.messages]),
             replies=exchange.replies,
             dropped_params=exchange.dropped_params,

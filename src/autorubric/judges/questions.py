@@ -30,7 +30,7 @@ from autorubric.judges.vote import reply_text
 from autorubric.llm.reply_json import parse_json
 from autorubric.llm.transport import ReplySchema
 from autorubric.support.objects import Json
-from autorubric.support.reading_errors import shortened
+from autorubric.support.reading_errors import short_repr
 
 
 def _payload_of(result: Any, schema: type[BaseModel]) -> Json:
@@ -47,14 +47,14 @@ def _payload_of(result: Any, schema: type[BaseModel]) -> Json:
     if isinstance(result, BaseModel):
         return result.model_dump()
     raise ReplyError(
-        f"the evaluator returned {shortened(result)}; expected JSON text, a dict, an instance of "
+        f"the evaluator returned {short_repr(result)}; expected JSON text, a dict, an instance of "
         f"{schema.__name__}, or an object whose .text is JSON text"
     )
 
 
 def _read_single(case: Case, payload: Json) -> tuple[Answer, ...]:
     if not isinstance(payload, Mapping):
-        raise ReplyError(f"{shortened(payload)} is not an evaluation; return one object")
+        raise ReplyError(f"{short_repr(payload)} is not an evaluation; return one object")
     return (case.criterion.read(payload, case.shown),)
 
 
@@ -194,12 +194,12 @@ def case_in_panel(request: JudgeRequest) -> Case:
 def cases_of_batch(criterion: BaseCriterion, outputs: Sequence[Any], inputs: Any) -> list[Case]:
     """Return the cases for a batch of outputs."""
     if not _is_list(outputs) or not outputs:
-        raise ArgumentError(f"outputs must be a non-empty list; got {shortened(outputs)}")
+        raise ArgumentError(f"outputs must be a non-empty list; got {short_repr(outputs)}")
     if inputs is None:
         inputs = [None] * len(outputs)
     if not _is_list(inputs):
         raise ArgumentError(
-            f"inputs must be a list with one input per output, or None; got {shortened(inputs)}"
+            f"inputs must be a list with one input per output, or None; got {short_repr(inputs)}"
         )
     if len(inputs) != len(outputs):
         raise ArgumentError(f"got {len(outputs)} outputs and {len(inputs)} inputs; pass one input per output")

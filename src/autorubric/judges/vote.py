@@ -23,7 +23,7 @@ from autorubric.judges.base import (
 )
 from autorubric.judges.panel import PanelMember
 from autorubric.llm.budget import one_call
-from autorubric.scoring.votes import Exchanged, JudgeVote
+from autorubric.scoring.votes import JudgeVote, VoteExchange
 from autorubric.support.objects import logger_of
 
 _log = logger_of(__name__)
@@ -36,7 +36,7 @@ class Cast(NamedTuple):
     """A vote with its message exchange and error."""
 
     vote: JudgeVote
-    exchanged: Exchanged | None = None  # if a model was called or a reply could not be read
+    exchanged: VoteExchange | None = None  # if a model was called or a reply could not be read
     error: JudgeError | None = None  # the error of a failed vote
 
 
@@ -170,7 +170,7 @@ def _failed_cast(
     request: JudgeRequest,
     error: JudgeError,
     seconds: float,
-    exchanged: Exchanged | None = None,
+    exchanged: VoteExchange | None = None,
 ) -> Cast:
     _log_once(member, error)
     vote = _vote(
@@ -194,13 +194,13 @@ def _log_once(member: PanelMember, error: JudgeError) -> None:
         _log.error("%s", error, exc_info=error.__cause__ or error)
 
 
-def _exchange_of(error: JudgeError) -> Exchanged | None:
+def _exchange_of(error: JudgeError) -> VoteExchange | None:
     """Return the exchange stored in an error; None if the error has neither messages nor replies."""
     replies = error.replies
     if not replies and isinstance(error, ReplyError) and error.reply is not None:
         replies = (error.reply,)
     if not error.messages and not replies:
         return None
-    return Exchanged(
+    return VoteExchange(
         messages=error.messages, replies=replies, request_id=error.request_id, attempted=error.attempted
     )

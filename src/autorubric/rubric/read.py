@@ -18,7 +18,7 @@ from autorubric.errors import ArgumentError
 from autorubric.scoring.policies import RubricGroup, is_group
 from autorubric.support.objects import Json, is_number
 from autorubric.support.read import format_fault
-from autorubric.support.reading_errors import Faults, FilePath, nearest_key, retyped, shortened
+from autorubric.support.reading_errors import Faults, FilePath, nearest_key, short_repr, type_changes
 
 TABLES: Final = "criterion"
 """The key of `[[criterion]]` tables."""
@@ -63,7 +63,7 @@ def _options(given: Json, faults: Faults, at: FilePath) -> Json:
         return [{"label": str(label), "value": value} for label, value in given.items()]
     if not isinstance(given, Sequence) or isinstance(given, str) or len(given) < 2:
         message = "choices must be a list of at least two labels, from worst to best, or map labels to values"
-        faults.add(at, f"{message}; got {shortened(given)}")
+        faults.add(at, f"{message}; got {short_repr(given)}")
         return None
     if any(isinstance(one, Mapping) for one in given):
         return list(given)
@@ -241,19 +241,19 @@ class _RubricReader:
         guidelines = given.get("guidelines")
         if guidelines is None or isinstance(guidelines, str):
             return guidelines
-        self._faults.add((*at, "guidelines"), f"guidelines must be a string; got {shortened(guidelines)}")
+        self._faults.add((*at, "guidelines"), f"guidelines must be a string; got {short_repr(guidelines)}")
         return None
 
     def _read_sections(self, given: Json, at: FilePath) -> None:
         for path, section in self._elements(given, at, "sections"):
             if not isinstance(section, Mapping):
-                message = f"a section must be a mapping with 'name' and 'criteria'; got {shortened(section)}"
+                message = f"a section must be a mapping with 'name' and 'criteria'; got {short_repr(section)}"
                 self._faults.add(path, message)
                 continue
             self._faults.add_unknown_keys(section, ("name", "criteria"), path)
             name = section.get("name")
             if not isinstance(name, str) or not name:
-                self._faults.add((*path, "name"), f"a section must have a name; got {shortened(name)}")
+                self._faults.add((*path, "name"), f"a section must have a name; got {short_repr(name)}")
             elif name in [known.name for known in self._sections]:
                 self._faults.add((*path, "name"), f"section {name!r} is repeated; names must be unique")
             members = self._read_members(section.get("criteria"), (*path, "criteria"))
@@ -262,7 +262,7 @@ class _RubricReader:
 
     def _elements(self, given: Json, at: FilePath, what: str) -> Iterator[tuple[FilePath, Json]]:
         if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Sequence):
-            self._faults.add(at, f"{what} must be a list; got {shortened(given)}")
+            self._faults.add(at, f"{what} must be a list; got {short_repr(given)}")
         elif not given:
             self._faults.add(at, f"{what} must not be empty; add at least one")
         else:
@@ -299,11 +299,11 @@ class _RubricReader:
         self._faults.add_unknown_keys(given, ("name", "weight", "criteria"), path)
         name, weight = given.get("name"), given.get("weight", _DEFAULT_WEIGHT)
         if not isinstance(name, str) or not name:
-            self._faults.add((*path, "name"), f"a group must have a name; got {shortened(name)}")
+            self._faults.add((*path, "name"), f"a group must have a name; got {short_repr(name)}")
         else:
             self._take(name, "group", path)
         if not is_number(weight) or not 0 <= weight <= sys.float_info.max:
-            message = f"the weight of a group must be a non-negative number; got {shortened(weight)}"
+            message = f"the weight of a group must be a non-negative number; got {short_repr(weight)}"
             self._faults.add((*path, "weight"), f"{message}. Only criteria can be penalties")
             weight = 0.0
         members = self._read_members(given["criteria"], (*path, "criteria"), depth + 1)
@@ -338,7 +338,7 @@ class _RubricReader:
             return given
         if not isinstance(given, Mapping):
             hint = "a criterion must be a mapping with 'requirement' and optionally 'weight' (default 10)"
-            self._faults.add(path, f"{hint}; got {shortened(given)}")
+            self._faults.add(path, f"{hint}; got {short_repr(given)}")
             return None
         given = to_own_keys(given, self._tables, self._faults, path)
         try:
@@ -351,7 +351,7 @@ class _RubricReader:
         criterion = self._faults.validate(kind, fields, path)
         if criterion is None:
             return None
-        for inner, message in retyped(fields, criterion.model_dump(mode="json")):
+        for inner, message in type_changes(fields, criterion.model_dump(mode="json")):
             self._faults.add((*path, *inner), message)
         return criterion
 

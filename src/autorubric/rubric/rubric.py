@@ -26,7 +26,7 @@ from autorubric.support.read import (
     read_structured,
     text_or_path,
 )
-from autorubric.support.reading_errors import Faults, FilePath, nearest_key, shortened
+from autorubric.support.reading_errors import Faults, FilePath, nearest_key, short_repr
 from autorubric.support.write import write_text_atomic
 
 if TYPE_CHECKING:
@@ -317,7 +317,7 @@ class Rubric(Sequence[BaseCriterion]):
         """
         if not hasattr(grader, "grade"):
             raise ArgumentError(
-                f"grader={shortened(grader)} cannot grade; pass a grader, such as "
+                f"grader={short_repr(grader)} cannot grade; pass a grader, such as "
                 "CriterionGrader(judges=['gpt-6-luna'])"
             )
         return await grader.grade(

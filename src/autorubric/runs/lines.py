@@ -35,7 +35,7 @@ from autorubric.errors import TokenUsage
 from autorubric.runs.items import GradedItem
 from autorubric.runs.manifest import PROMPTS, log_entries, read_manifest
 from autorubric.runs.notices import warn_of_damage
-from autorubric.scoring.votes import Exchanged, JudgeVote
+from autorubric.scoring.votes import JudgeVote, VoteExchange
 from autorubric.support.json_text import compact_json, read_compact
 from autorubric.support.objects import Json
 from autorubric.support.record_log import is_intact, line_offset, log_lines
@@ -261,7 +261,7 @@ class StoredExchange:
     sample: int  # index of the sample, from 0
     # Names of the candidates in the order shown; None if the criterion is not a comparison.
     order: tuple[str, ...] | None
-    exchanged: Exchanged
+    exchanged: VoteExchange
 
 
 def stored_exchanges(path: Path, item_id: str) -> list[StoredExchange]:
@@ -297,7 +297,7 @@ def _exchange(line: Mapping[str, Any]) -> StoredExchange:
         judge_id=line["judge_id"],
         sample=line["sample"],
         order=None if order is None else tuple(order),
-        exchanged=Exchanged(
+        exchanged=VoteExchange(
             messages=tuple((one["role"], one["content"]) for one in line.get("messages", ())),
             replies=tuple(line.get("replies", ())),
             dropped_params=tuple(line.get("dropped_params", ())),

@@ -28,7 +28,7 @@ from autorubric.scoring.policies import (
 )
 from autorubric.support.objects import Json
 from autorubric.support.read import format_fault, parse_structured, read_structured, read_text
-from autorubric.support.reading_errors import Faults, FilePath, retyped, shortened
+from autorubric.support.reading_errors import Faults, FilePath, short_repr, type_changes
 
 FORMAT: Final = 1
 """The newest format of run files that this version reads."""
@@ -268,7 +268,7 @@ def is_run_file(path: Path) -> bool:
     what = (
         f"a mapping with the keys {', '.join(map(str, data))}"
         if isinstance(data, Mapping)
-        else shortened(data)
+        else short_repr(data)
     )
     faults.add(
         (),
@@ -286,7 +286,7 @@ def read_run_file(path: str | Path) -> RunFile:
     faults = document.faults()
     if not isinstance(document.data, Mapping):
         faults.add(
-            (), f"a run file must be a mapping with 'data' and 'judges'; got {shortened(document.data)}"
+            (), f"a run file must be a mapping with 'data' and 'judges'; got {short_repr(document.data)}"
         )
         faults.raise_as(FileError)
     if fault := format_fault(document.data.get("format", 1), FORMAT):
@@ -309,7 +309,7 @@ def _validate(data: Mapping[str, Json], faults: Faults) -> RunFile | None:
     except ValidationError as error:
         faults.add_validation(error, RunFile, data)
         return None
-    for path, message in retyped(data, file.model_dump(mode="json", exclude={"rubric"})):
+    for path, message in type_changes(data, file.model_dump(mode="json", exclude={"rubric"})):
         faults.add(path, message)
     return file
 

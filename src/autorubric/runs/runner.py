@@ -24,7 +24,7 @@ from autorubric.runs.preflight import Preflight, Progress, send_test_requests
 from autorubric.runs.result import EvalResult
 from autorubric.support.concurrency import loop_is_running, sync_method, sync_twin
 from autorubric.support.objects import logger_of
-from autorubric.support.reading_errors import shortened
+from autorubric.support.reading_errors import short_repr
 
 if TYPE_CHECKING:
     from autorubric.grading.base import Grader, GradingTask
@@ -211,11 +211,11 @@ class EvalRunner:
         preflight: Preflight | None = None,
     ) -> None:
         if not isinstance(dataset, RubricDataset):
-            raise ArgumentError(f"dataset must be a RubricDataset; got {shortened(dataset)}")
+            raise ArgumentError(f"dataset must be a RubricDataset; got {short_repr(dataset)}")
         if not hasattr(grader, "check_rubrics"):
             raise ArgumentError(
                 f"grader must be a grader, such as CriterionGrader(judges=['gpt-6-luna']); got "
-                f"{shortened(grader)}"
+                f"{short_repr(grader)}"
             )
         if not dataset.items:
             raise ArgumentError("the dataset has no items; add at least one item before evaluating it")

@@ -39,7 +39,7 @@ from autorubric.support.record_log import AppendLog, IntactLine, crc_of, restore
 from autorubric.support.write import FileLock, remove_abandoned, write_parts_atomic, write_text_atomic
 
 if TYPE_CHECKING:
-    from autorubric.scoring.votes import Exchanged
+    from autorubric.scoring.votes import VoteExchange
 
 
 class RunStore:
@@ -194,7 +194,7 @@ class RunStore:
         """Remove the file written by `write_incoming`."""
         (self.path / INCOMING).unlink(missing_ok=True)
 
-    def add_vote(self, stored: StoredVote, exchanged: Exchanged | None = None) -> None:
+    def add_vote(self, stored: StoredVote, exchanged: VoteExchange | None = None) -> None:
         """Append a vote and, if prompts are stored, its prompt and replies."""
         self._cast.setdefault(stored.item_id, []).append(self._append(VOTES, line_of_vote(stored)))
         if exchanged is not None and self.store_prompts:
@@ -320,7 +320,7 @@ class RunStore:
             self.path.rmdir()
 
 
-def _exchange(exchanged: Exchanged) -> dict[str, Json]:
+def _exchange(exchanged: VoteExchange) -> dict[str, Json]:
     if exchanged.shared_with is not None:
         return {"shared_with": exchanged.shared_with}
     return {

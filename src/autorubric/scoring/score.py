@@ -18,7 +18,7 @@ from autorubric.errors import ArgumentError
 from autorubric.scoring.policies import CannotAssessConfig, CannotAssessStrategy, LengthPenalty, RubricGroup
 from autorubric.scoring.votes import Decision
 from autorubric.support.objects import is_number
-from autorubric.support.reading_errors import fields_text, shortened
+from autorubric.support.reading_errors import fields_text, short_repr
 
 _LEAST_SUM: Final = 1e-280
 
@@ -122,7 +122,7 @@ def compute_length_penalty(
     if isinstance(text, Mapping):
         return submission_length_penalty(Submission.parse(text), policy)
     if not isinstance(text, str):
-        raise ArgumentError(f"text must be a string or a submission mapping; got {shortened(text)}")
+        raise ArgumentError(f"text must be a string or a submission mapping; got {short_repr(text)}")
     return _penalty_of(_length_of(text, policy), policy)
 
 
@@ -131,7 +131,7 @@ def _length_policy(fields: Any) -> LengthPenalty:
         return LengthPenalty.model_validate(fields)
     except ValidationError as error:
         wrong, known = fields_text(error, "config"), ", ".join(LengthPenalty.model_fields)
-        message = f"config={shortened(fields)} is not a length penalty: {wrong}. Fields: {known}"
+        message = f"config={short_repr(fields)} is not a length penalty: {wrong}. Fields: {known}"
         raise ArgumentError(message) from None
 
 

@@ -100,7 +100,7 @@ class JudgeVote:
 MultiChoiceJudgeVote = JudgeVote
 
 
-class Exchanged(NamedTuple):
+class VoteExchange(NamedTuple):
     """The messages sent to a judge for one vote, and its replies."""
 
     messages: tuple[tuple[str, str], ...] = ()
@@ -118,7 +118,7 @@ class VoteCast(NamedTuple):
     item_id: str
     criterion: str
     vote: JudgeVote
-    exchanged: Exchanged | None = None
+    exchanged: VoteExchange | None = None
 
 
 class Listener(Protocol):

@@ -137,7 +137,7 @@ def nearest_key(key: str, allowed: Iterable[str]) -> str:
     return f"did you mean {near[0]!r}?" if near else f"allowed: {', '.join(map(repr, known)) or 'none'}"
 
 
-def shortened(given: Any) -> str:
+def short_repr(given: Any) -> str:
     """Return the `repr` of a value, shortened if it is long."""
     text = repr(given)
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
@@ -178,7 +178,9 @@ def _validation_messages(
                 "Input should", "the value must"
             )
             plain = not isinstance(fault["input"], (Mapping, list, BaseModel))
-            found.append((whole, (path, f"{message}; got {shortened(fault['input'])}" if plain else message)))
+            found.append(
+                (whole, (path, f"{message}; got {short_repr(fault['input'])}" if plain else message))
+            )
     # A model may fill in keys that were not given; their errors repeat those of the given keys.
     complete = [entry for whole, entry in found if whole]
     return iter(complete or [entry for _, entry in found])
@@ -219,16 +221,16 @@ def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
         yield from _models_in(part)
 
 
-def retyped(given: Json, kept: Json, path: FilePath = ()) -> Iterator[tuple[FilePath, str]]:
+def type_changes(given: Json, kept: Json, path: FilePath = ()) -> Iterator[tuple[FilePath, str]]:
     """Yield the places where validation changed a type, such as a string to a number, with a message."""
     if isinstance(given, Mapping) and isinstance(kept, Mapping):
         for key in given.keys() & kept.keys():
-            yield from retyped(given[key], kept[key], (*path, key))
+            yield from type_changes(given[key], kept[key], (*path, key))
     elif isinstance(given, list) and isinstance(kept, list):
         for index, (one, other) in enumerate(zip(given, kept, strict=False)):
-            yield from retyped(one, other, (*path, index))
+            yield from type_changes(one, other, (*path, index))
     elif (wanted := _WORDS.get(type(kept))) and (got := _WORDS.get(type(given))) and wanted != got:
-        yield path, f"the value must be {wanted}; got {shortened(given)}, {got}"
+        yield path, f"the value must be {wanted}; got {short_repr(given)}, {got}"
 
 
 _EXPECTED: Final[Mapping[str, str]] = {

@@ -47,7 +47,7 @@ from autorubric.llm.config import LLMConfig
 from autorubric.llm.reply_json import parse_json
 from autorubric.rubric.rubric import Rubric
 from autorubric.scoring.reports import EnsembleCriterionReport, EnsembleEvaluationReport
-from autorubric.scoring.votes import Exchanged, JudgeVote, VoteCast
+from autorubric.scoring.votes import JudgeVote, VoteCast, VoteExchange
 from autorubric.support.objects import Json
 
 
@@ -93,7 +93,7 @@ class VoteCollector:
             truncated=any(vote.truncated for vote in votes),
         )
 
-    def _exchange(self, vote: JudgeVote) -> Exchanged | None:
+    def _exchange(self, vote: JudgeVote) -> VoteExchange | None:
         return next((event.exchanged for event in self._events if event.vote is vote), None)
 
 
@@ -118,7 +118,7 @@ def _line(event: VoteCast) -> dict[str, Json]:
 def _event(line: dict[str, Any]) -> VoteCast:
     exchange = line["exchange"]
     exchanged = (
-        None if exchange is None else Exchanged(**{**exchange, "attempted": tuple(exchange["attempted"])})
+        None if exchange is None else VoteExchange(**{**exchange, "attempted": tuple(exchange["attempted"])})
     )
     vote = JudgeVote.from_dict(line["vote"])
     return VoteCast(item_id="", criterion=line["criterion"], vote=vote, exchanged=exchanged)

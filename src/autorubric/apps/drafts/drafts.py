@@ -17,7 +17,7 @@ from autorubric.apps.drafts.provenance import Answered, digest_of
 from autorubric.errors import Fault, FileError
 from autorubric.support.objects import Json
 from autorubric.support.read import bounded_lines, parse_structured
-from autorubric.support.reading_errors import shortened
+from autorubric.support.reading_errors import short_repr
 
 MOST_FAULTS: Final = 1000
 """Maximum number of invalid lines that are listed individually; all are counted."""
@@ -109,7 +109,7 @@ def draft_of(line: DraftLine) -> Draft | LineFault:
     except FileError as error:
         return LineFault(line.number, error.faults[0].message)
     if not isinstance(given, dict):
-        return LineFault(line.number, f"a draft must be a JSON object; got {shortened(given)}")
+        return LineFault(line.number, f"a draft must be a JSON object; got {short_repr(given)}")
     return _draft_with(given, line)
 
 
@@ -117,7 +117,7 @@ def _draft_with(given: dict[str, Any], line: DraftLine) -> Draft | LineFault:
     written = given.get("id")
     key = key_of(written)
     if key is None or not key.strip():
-        message = "the draft has no id" if written is None else f"the id {shortened(written)} is invalid"
+        message = "the draft has no id" if written is None else f"the id {short_repr(written)} is invalid"
         return LineFault(line.number, f'{message}; "id" must be a non-blank string or an integer')
     if given.get("output") is None:
         return LineFault(line.number, 'the draft has no output; "output" must be text or JSON data', key)

@@ -28,7 +28,7 @@ from autorubric.llm.specs import holds_secret
 from autorubric.rubric.rubric import Rubric
 from autorubric.support.concurrency import run_bounded
 from autorubric.support.objects import Json, is_whole
-from autorubric.support.reading_errors import shortened
+from autorubric.support.reading_errors import short_repr
 
 VERSION: Final = "v1"
 
@@ -60,7 +60,7 @@ class DraftOptions:
                 "resume=True or omit retry_errors"
             )
         if self.config is not None and not isinstance(self.config, Mapping):
-            raise ArgumentError(f"config must be a mapping; got {shortened(self.config)}")
+            raise ArgumentError(f"config must be a mapping; got {short_repr(self.config)}")
         if self.rubric is None:
             if self.threshold is not None:
                 raise ArgumentError("threshold requires a rubric; pass rubric as well, or omit threshold")
@@ -69,7 +69,7 @@ class DraftOptions:
             if getattr(self, name) is not None:
                 raise ArgumentError(f"{name} cannot be combined with a rubric, which has {own}; omit one")
         if not isinstance(self.rubric, Rubric | str | Path):
-            given = shortened(self.rubric)
+            given = short_repr(self.rubric)
             raise ArgumentError(f"rubric must be a Rubric or the path of a rubric file; got {given}")
 
     def critic(self, schema: CritiqueSchema) -> DraftCritic:

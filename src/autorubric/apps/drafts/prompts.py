@@ -16,7 +16,7 @@ from autorubric.judges.prompts import MATERIAL_RULE, delimit, item_tag, neutrali
 from autorubric.support.chat_tokens import neutralise_tokens
 from autorubric.support.objects import Json
 from autorubric.support.read import read_text
-from autorubric.support.reading_errors import shortened
+from autorubric.support.reading_errors import short_repr
 
 _CRITIQUE_VARIABLES: Final = ("id", "prompt", "output", "contract", "material", "schema", "rule")
 _REWRITE_VARIABLES: Final = ("id", "prompt", "output", "remarks", "contract", "material", "form", "rule")
@@ -75,7 +75,7 @@ def rewrite_template(given: str | Path | None) -> PromptTemplate:
 
 def _template(given: object, shipped: str, known: tuple[str, ...], parameter: str) -> PromptTemplate:
     if given is not None and not isinstance(given, str | Path):
-        raise ArgumentError(f"{parameter} must be a template text or a Path to it; got {shortened(given)}")
+        raise ArgumentError(f"{parameter} must be a template text or a Path to it; got {short_repr(given)}")
     if given is None:
         given = _shipped_text(shipped)
     template = PromptTemplate.parse(read_text(given) if isinstance(given, Path) else given, known)

@@ -29,7 +29,7 @@ from autorubric.errors import (
 from autorubric.llm.transport import ReplySchema
 from autorubric.support.objects import Json
 from autorubric.support.read import read_structured
-from autorubric.support.reading_errors import path_text, shortened
+from autorubric.support.reading_errors import path_text, short_repr
 
 _SHIPPED: Final = "critique_v1.schema.json"
 # Records and manifests contain this name, so it stays when the file moves.
@@ -149,7 +149,7 @@ def _references(schema: Json) -> Iterator[str]:
 
 def _as_mapping(given: Any, where: str) -> Mapping[str, Json]:
     if not isinstance(given, Mapping):
-        raise ArgumentError(f"{where}: a JSON schema must be a mapping or a path; got {shortened(given)}")
+        raise ArgumentError(f"{where}: a JSON schema must be a mapping or a path; got {short_repr(given)}")
     return given
 
 
@@ -190,16 +190,16 @@ class TeacherReply:
         for name in ("text", "provider", "selected_model", "request_id"):
             given = getattr(self, name)
             if not isinstance(given, str) and (name == "text" or given is not None):
-                raise ArgumentError(f"TeacherReply: {name} must be a string; got {shortened(given)}")
+                raise ArgumentError(f"TeacherReply: {name} must be a string; got {short_repr(given)}")
         models = self.attempted_models
         if isinstance(models, str) or not all(isinstance(one, str) for one in models or ()):
-            raise ArgumentError(f"TeacherReply: attempted_models must be strings; got {shortened(models)}")
+            raise ArgumentError(f"TeacherReply: attempted_models must be strings; got {short_repr(models)}")
         for name in ("cost", "latency_s"):
             given = getattr(self, name)
             if given is not None and not (isinstance(given, int | float) and isfinite(given)):
-                raise ArgumentError(f"TeacherReply: {name} must be a finite number; got {shortened(given)}")
+                raise ArgumentError(f"TeacherReply: {name} must be a finite number; got {short_repr(given)}")
         if self.usage is not None and not (isinstance(self.usage, Mapping) and _is_json(dict(self.usage))):
-            raise ArgumentError(f"TeacherReply: usage must be a JSON mapping; got {shortened(self.usage)}")
+            raise ArgumentError(f"TeacherReply: usage must be a JSON mapping; got {short_repr(self.usage)}")
 
 
 def _is_json(given: object) -> bool:

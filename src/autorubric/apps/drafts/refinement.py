@@ -36,7 +36,7 @@ from autorubric.llm.config import LLMConfig
 from autorubric.rubric.rubric import Rubric
 from autorubric.support.concurrency import sync_twin
 from autorubric.support.objects import Json, is_whole
-from autorubric.support.reading_errors import shortened
+from autorubric.support.reading_errors import short_repr
 
 Risk = Literal["low", "medium", "high"]
 
@@ -216,7 +216,7 @@ class RefinementPass(DraftPass[Job]):
         if not is_whole(max_rounds) or max_rounds < 1:
             raise ArgumentError(f"max_rounds must be a positive integer; got {max_rounds!r}")
         if validate is not None and not callable(validate):
-            raise ArgumentError(f"validate must be a function of the output; got {shortened(validate)}")
+            raise ArgumentError(f"validate must be a function of the output; got {short_repr(validate)}")
         for name, level in (("min_risk", risk.least), ("max_risk", risk.most)):
             if level is not None and level not in RANKS:
                 raise ArgumentError(f"{name} must be low, medium or high; got {level!r}")

@@ -17,7 +17,7 @@ from autorubric.judges.critic_prompt import PromptTemplate
 from autorubric.llm.reply_json import parse_json, parse_json_list, without_thinking
 from autorubric.support.objects import Json
 from autorubric.support.read import parse_structured
-from autorubric.support.reading_errors import shortened
+from autorubric.support.reading_errors import short_repr
 
 Validate = Callable[[Json], Json]
 
@@ -50,7 +50,7 @@ def read_rewritten(text: str, before: Json, validate: Validate | None) -> Rewrit
     except (TypeError, ValueError, RecursionError):
         raise ArgumentError(
             "validate must return JSON data or None, and raise an exception if the output is not acceptable; "
-            f"it returned {shortened(contract)}"
+            f"it returned {short_repr(contract)}"
         ) from None
     return RewriteReply(output, contract)
 
@@ -77,7 +77,7 @@ def _read_output(text: str, before: Json) -> Json:
         data = _scalar(body)
         if json_kind(data) is not kind:
             asked = "true or false" if kind is bool else "a number"
-            raise ReplyError(f"the reply is {shortened(body)}; reply with {asked} only", reply=text)
+            raise ReplyError(f"the reply is {short_repr(body)}; reply with {asked} only", reply=text)
     return json.dumps(data, ensure_ascii=False) if isinstance(before, str) else data
 
 

@@ -37,7 +37,7 @@ from autorubric.llm.names import prefix_of
 from autorubric.llm.transport import Exchange, ReplySchema
 from autorubric.support.concurrency import NoStrayCancellation
 from autorubric.support.objects import Json
-from autorubric.support.reading_errors import shortened
+from autorubric.support.reading_errors import short_repr
 
 T = TypeVar("T")
 
@@ -94,7 +94,7 @@ def teacher_of(
         return _FunctionTeacher(source, clock, timeout, parallel_of(source, config))
     raise ArgumentError(
         "teacher must be a model name, an LLMConfig, an object with forward(prompt) or aforward(prompt), "
-        f"or a function of the prompt; got {shortened(teacher)}"
+        f"or a function of the prompt; got {short_repr(teacher)}"
     )
 
 
@@ -119,7 +119,7 @@ def timeout_of(config: Mapping[str, Json] | None) -> float | None:
     if seconds is None:
         return None
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < inf:
-        raise ArgumentError(f'config: "timeout" must be positive, in seconds; got {shortened(seconds)}')
+        raise ArgumentError(f'config: "timeout" must be positive, in seconds; got {short_repr(seconds)}')
     return float(seconds)
 
 
@@ -134,7 +134,7 @@ def parallel_of(source: CallableSource, config: Mapping[str, Json] | None) -> in
         return 1 if source.asynchronous is None else None
     if isinstance(most, bool) or not isinstance(most, int) or most < 1:
         raise ArgumentError(
-            f'config: "max_parallel_requests" must be a positive integer; got {shortened(most)}'
+            f'config: "max_parallel_requests" must be a positive integer; got {short_repr(most)}'
         )
     return most
 
@@ -293,5 +293,5 @@ def _read_reply(result: Any) -> TeacherReply:
             raise ReplyError(f"the teacher returned data that is not JSON: {error}") from None
     raise ReplyError(
         "the teacher must return a string, a dict, a TeacherReply, or an object with a string attribute "
-        f"'text'; it returned {shortened(result)}"
+        f"'text'; it returned {short_repr(result)}"
     )

@@ -30,7 +30,7 @@ from autorubric.scoring.reports import EnsembleCriterionReport, EnsembleEvaluati
 from autorubric.scoring.votes import JudgeVote
 from autorubric.support.concurrency import sync_method
 from autorubric.support.objects import Json
-from autorubric.support.reading_errors import shortened
+from autorubric.support.reading_errors import short_repr
 
 SampleAggregation: TypeAlias = Literal["avg", "med", "min", "max"]
 """Aggregation of the scores of several samples: mean, median, minimum or maximum."""
@@ -278,9 +278,9 @@ class RubricThreshold:
 
     def __post_init__(self) -> None:
         if not isinstance(self.rubric, Rubric):
-            raise ArgumentError(f"rubric must be a Rubric; got {shortened(self.rubric)}")
+            raise ArgumentError(f"rubric must be a Rubric; got {short_repr(self.rubric)}")
         if not callable(getattr(self.grader, "grade", None)):
-            raise ArgumentError(f"grader must be a CriterionGrader; got {shortened(self.grader)}")
+            raise ArgumentError(f"grader must be a CriterionGrader; got {short_repr(self.grader)}")
         if isinstance(self.grader, Grader):
             self.grader.check_rubrics([self.rubric])
         score = self.min_score

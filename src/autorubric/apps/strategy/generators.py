@@ -15,7 +15,7 @@ from autorubric.judges.function import callable_name
 from autorubric.llm.client import LLMClient
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.transport import Message
-from autorubric.support.reading_errors import shortened
+from autorubric.support.reading_errors import short_repr
 
 
 class Attempt(int):
@@ -173,7 +173,7 @@ class Generator(Protocol):
 def generator_of(value: GeneratorLike, prompt: Any) -> Generator:
     """Return the `Generator` for a value that a caller passed as `generate`."""
     if isinstance(value, str | LLMConfig | LLMClient) and not isinstance(prompt, str):
-        raise ArgumentError(f"prompt must be a string if generate is a model; got {shortened(prompt)}")
+        raise ArgumentError(f"prompt must be a string if generate is a model; got {short_repr(prompt)}")
     if isinstance(value, str | LLMConfig):
         return _ModelGenerator(source=ModelSource(LLMClient(value)), is_own=True)
     if isinstance(value, LLMClient):
@@ -184,7 +184,7 @@ def generator_of(value: GeneratorLike, prompt: Any) -> Generator:
         return StreamGenerator(value)
     raise ArgumentError(
         "generate must be a model name, LLM(name), a function of (prompt) or (prompt, attempt), or a "
-        f"generator object that yields candidates; got {shortened(value)}"
+        f"generator object that yields candidates; got {short_repr(value)}"
     )
 
 

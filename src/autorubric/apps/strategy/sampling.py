@@ -28,7 +28,7 @@ from autorubric.scoring.report_builder import spend
 from autorubric.scoring.votes import JudgeVote
 from autorubric.support.concurrency import sync_method
 from autorubric.support.objects import Json
-from autorubric.support.reading_errors import shortened
+from autorubric.support.reading_errors import short_repr
 
 T = TypeVar("T", bool, float)
 
@@ -251,10 +251,10 @@ class SampledCriteria(ABC, Generic[T]):
         extract: Extract,
     ) -> None:
         if not isinstance(expression, str) or not expression.strip():
-            raise ArgumentError(f"expression must be a non-empty string; got {shortened(expression)}")
+            raise ArgumentError(f"expression must be a non-empty string; got {short_repr(expression)}")
         if extract is not None and extract != "code" and not callable(extract):
             raise ArgumentError(
-                f"extract must be None, 'code' or a function of a string; got {shortened(extract)}"
+                f"extract must be None, 'code' or a function of a string; got {short_repr(extract)}"
             )
         check_count("num_samples", num_samples)
         check_count("min_samples_for_aggregation", min_samples_for_aggregation, most=num_samples)
@@ -315,7 +315,7 @@ class SampledCriteria(ABC, Generic[T]):
         take = extract_code if self.extract == "code" else self.extract
         taken = take(submission.text)
         if not isinstance(taken, str):
-            raise ArgumentError(f"extract must return a string; it returned {shortened(taken)}")
+            raise ArgumentError(f"extract must return a string; it returned {short_repr(taken)}")
         return replace(submission, text=taken)
 
     def _panel_member(self) -> PanelMember:
@@ -359,7 +359,9 @@ def check_count(name: str, value: Any, *, least: int = 1, most: int | None = Non
 def submission_of(candidate: Any) -> Submission:
     """Convert a candidate to a submission; data other than `{"thinking", "output"}` is written as JSON."""
     if candidate is None or isinstance(candidate, bytes | bytearray | memoryview):
-        raise ArgumentError(f"candidate must be a string or JSON-compatible data; got {shortened(candidate)}")
+        raise ArgumentError(
+            f"candidate must be a string or JSON-compatible data; got {short_repr(candidate)}"
+        )
     if isinstance(candidate, str | Submission) or _has_output(candidate):
         return Submission.parse(candidate)
     return Submission(text=_json(candidate) or str(candidate))

@@ -13,7 +13,7 @@ from autorubric.errors import ArgumentError, AutorubricError
 from autorubric.judges.function import callable_name
 from autorubric.rubric.rubric import Rubric
 from autorubric.support.concurrency import NoStrayCancellation, call_user_code
-from autorubric.support.reading_errors import shortened
+from autorubric.support.reading_errors import short_repr
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +63,7 @@ def _takes_both(function: Callable[..., Any], role: str, arguments: tuple[str, s
     if len(needed) > 2 or named or not (placed or several):
         first, second = arguments
         raise ArgumentError(
-            f"{role}={shortened(function)} takes ({', '.join(map(str, parameters))}), but it is called with "
+            f"{role}={short_repr(function)} takes ({', '.join(map(str, parameters))}), but it is called with "
             f"({first}) or ({first}, {second})"
         )
     # A second parameter with a default is not filled, unless it is named like the second argument.
@@ -154,7 +154,7 @@ def _function(value: Any, role: Role) -> UserFunction:
             return user_function(value, role, ("candidate", "context"))
     wanted = "QualitativeCriteria" if role == "verify" else "QuantitativeCriteria"
     raise ArgumentError(
-        f"{role}={shortened(value)} does not have a method {_METHODS[role]}(candidate, context); pass "
+        f"{role}={short_repr(value)} does not have a method {_METHODS[role]}(candidate, context); pass "
         f"{wanted}, a RubricThreshold, a function of (candidate) or (candidate, context), or None"
     )
 
@@ -163,7 +163,7 @@ def _as_passed(value: Any) -> bool:
     # Truthy values such as (False, "why"), "no", a record or a score are most likely not meant as True.
     plain = value.item() if type(value).__module__ == "numpy" else value
     if not isinstance(plain, int) or plain not in (0, 1):
-        raise AutorubricError(f"verify must return True or False; it returned {shortened(value)}")
+        raise AutorubricError(f"verify must return True or False; it returned {short_repr(value)}")
     return bool(plain)
 
 
@@ -173,5 +173,5 @@ def _amount(value: Any) -> float:
     except (TypeError, ValueError, OverflowError):
         amount = math.nan
     if not math.isfinite(amount):
-        raise AutorubricError(f"cost must return a finite number; it returned {shortened(value)}")
+        raise AutorubricError(f"cost must return a finite number; it returned {short_repr(value)}")
     return amount

@@ -18,8 +18,8 @@ from autorubric.apps.tool.providers import (
     Provider,
     Providers,
     ProviderTable,
+    await_provider,
     in_daemon_thread,
-    in_turn,
     provider_table,
     unavailable,
 )
@@ -180,7 +180,7 @@ async def _answer(
         await _report_progress(on_progress, number, steps, f"{provider.name} evaluates")
         try:
             with listen_to_retries(partial(trace.retried.__setitem__, provider.name)):
-                report, findings = await in_turn(
+                report, findings = await await_provider(
                     _evaluate_with(task, provider, trace), span[1], last=number == steps - 1
                 )
         except (JudgeError, MissingDependencyError) as error:

@@ -25,7 +25,7 @@ from autorubric.criteria.values import Answer, Level
 from autorubric.errors import ReplyError
 from autorubric.judges.prompts import MATERIAL_RULE
 from autorubric.support.objects import Json
-from autorubric.support.reading_errors import shortened
+from autorubric.support.reading_errors import short_repr
 
 TEMPLATE: Final = f"""\
 You are a careful, impartial critic of work by agents and people. Evaluate the submission. The context, if \
@@ -76,7 +76,7 @@ class _Entry(BaseModel):
     criterion: str
 
 
-class CritiqueSheet(BaseCriterion):
+class CritiqueForm(BaseCriterion):
     """A criterion that combines several criteria in one question, which may also ask for issues."""
 
     level: ClassVar[Level] = "text"
@@ -175,7 +175,7 @@ class CritiqueSheet(BaseCriterion):
     def findings(self, payload: Json) -> CritiqueFindings:
         """Parse the contents of a reply."""
         if not isinstance(payload, Mapping):
-            raise ReplyError(f"{shortened(payload)} is not a critique; return one object")
+            raise ReplyError(f"{short_repr(payload)} is not a critique; return one object")
         faults: list[str] = []
         notes: list[str] = []
         answers = self._answers(self._scores(payload), faults, notes)
@@ -205,7 +205,7 @@ class CritiqueSheet(BaseCriterion):
         for named, entry in self._entries(given, faults):
             name = self._known_names.find(named)
             if name is None:
-                notes.append(f"score omitted: criterion {shortened(named)} was not requested")
+                notes.append(f"score omitted: criterion {short_repr(named)} was not requested")
                 continue
             try:
                 answer = _read_part(self.parts[self.names.index(name)], entry, self.is_pass_fail)
@@ -224,7 +224,7 @@ class CritiqueSheet(BaseCriterion):
         if given is None:
             return
         if not isinstance(given, list | tuple):
-            faults.append(f"criteria_scores is {shortened(given)}; return a list")
+            faults.append(f"criteria_scores is {short_repr(given)}; return a list")
             return
         for number, entry in enumerate(given, 1):
             if isinstance(entry, Mapping) and "criterion" in entry:

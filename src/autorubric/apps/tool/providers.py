@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 from pydantic import ValidationError
 
-from autorubric.apps.tool.form import TEMPLATE, CritiqueFindings, CritiqueSheet
+from autorubric.apps.tool.form import TEMPLATE, CritiqueFindings, CritiqueForm
 from autorubric.apps.tool.request import CritiqueRequest, FoundType
 from autorubric.errors import (
     ArgumentError,
@@ -31,12 +31,12 @@ from autorubric.llm.config import LLMConfig
 from autorubric.support.concurrency import NoStrayCancellation, call_user_code, is_cancelled
 from autorubric.support.objects import Json
 from autorubric.support.read import Document, format_fault, read_structured
-from autorubric.support.reading_errors import Faults, nearest_key, shortened
+from autorubric.support.reading_errors import Faults, nearest_key, short_repr
 
 T = TypeVar("T")
 
 
-async def in_turn(work: Awaitable[T], ends: float, *, last: bool) -> T:
+async def await_provider(work: Awaitable[T], ends: float, *, last: bool) -> T:
     """Return a provider's result if it arrives within the provider's share of the available time."""
     share = None if last else (ends - time.perf_counter()) / 2
     try:
@@ -171,7 +171,7 @@ def provider_table(value: Providers) -> ProviderTable:
     if isinstance(value, str | Path):
         return ProviderTable.from_file(value)
     if not isinstance(value, Mapping):
-        raise ArgumentError(f"providers must be a mapping of names to evaluators; got {shortened(value)}")
+        raise ArgumentError(f"providers must be a mapping of names to evaluators; got {short_repr(value)}")
     return ProviderTable(providers=tuple(_provider(str(name), one) for name, one in value.items()))
 
 
@@ -201,13 +201,13 @@ def _read_table(document: Document, faults: Faults) -> ProviderTable:
         faults.add(("format",), fault)
     audit_path, audit_content = data.get("audit_path"), data.get("audit_content", False)
     if audit_path is not None and not (isinstance(audit_path, str) and audit_path):
-        faults.add(("audit_path",), f"must be the path of a file; got {shortened(audit_path)}")
+        faults.add(("audit_path",), f"must be the path of a file; got {short_repr(audit_path)}")
         audit_path = None
     if not isinstance(audit_content, bool):
-        faults.add(("audit_content",), f"must be true or false; got {shortened(audit_content)}")
+        faults.add(("audit_content",), f"must be true or false; got {short_repr(audit_content)}")
     entries = data.get("providers")
     if not isinstance(entries, Mapping) or not entries:
-        faults.add(("providers",), f"must be a mapping of names to models; got {shortened(entries)}")
+        faults.add(("providers",), f"must be a mapping of names to models; got {short_repr(entries)}")
         entries = {}
     return ProviderTable(
         providers=tuple(_read_provider(name, entry) for name, entry in entries.items()),
@@ -223,11 +223,11 @@ def _read_provider(name: str, entry: Json) -> Provider:
     if not _NAME.fullmatch(name):
         found.append(f"the name {name!r} is invalid; use local_fm, gpt4, claude or custom:<id>")
     if not isinstance(settings, Mapping):
-        found.append(f"the entry must be a model name or a mapping with 'model'; got {shortened(entry)}")
+        found.append(f"the entry must be a model name or a mapping with 'model'; got {short_repr(entry)}")
         return Provider(None, name=name, fault="; ".join(found))
     flags = {flag: settings.get(flag, flag == "local" and name == "local_fm") for flag in _FLAGS}
     found += [
-        f"{flag}: must be true or false; got {shortened(value)}"
+        f"{flag}: must be true or false; got {short_repr(value)}"
         for flag, value in flags.items()
         if not isinstance(value, bool)
     ]
@@ -285,7 +285,7 @@ class CritiqueJudge:
 
     async def ask_many(self, requests: Sequence[JudgeRequest]) -> list[JudgeReply]:
         """Ask the evaluator about several criteria in one request and return the answers."""
-        sheet = CritiqueSheet(
+        sheet = CritiqueForm(
             name="critique",
             parts=tuple(one.criterion for one in requests),
             mode=self.request.evaluation_mode,
@@ -332,7 +332,7 @@ class CritiqueJudge:
 
         return ask
 
-    async def _reply(self, sheet: CritiqueSheet, first: JudgeRequest) -> JudgeReply:
+    async def _reply(self, sheet: CritiqueForm, first: JudgeRequest) -> JudgeReply:
         evaluator = self.evaluator
         if (source := callable_source_of(evaluator)) is not None:
             if source.asynchronous is None and source.sync is not None:

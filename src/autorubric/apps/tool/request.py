@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from autorubric.errors import ArgumentError
-from autorubric.support.reading_errors import nearest_key, shortened
+from autorubric.support.reading_errors import nearest_key, short_repr
 
 FoundType = Literal["code", "text", "markdown", "tool_result", "session_snapshot"]
 
@@ -198,7 +198,7 @@ class CritiqueRequest(BaseModel):
             if not name or len(name) > _LONGEST_NAME or not name.isprintable():
                 raise ValueError(
                     f"the name of a criterion must be one line of 1 to {_LONGEST_NAME} printable characters; "
-                    f"got {shortened(name)}"
+                    f"got {short_repr(name)}"
                 )
         return names
 
@@ -216,10 +216,10 @@ def read_request(given: RequestLike) -> CritiqueRequest:
     arguments = given.model_dump() if isinstance(given, CritiqueRequest) else given
     if isinstance(arguments, Mapping) and set(arguments) == {"tool", "arguments"}:
         if arguments["tool"] not in _NAMES:
-            raise ArgumentError(f"unknown tool {shortened(arguments['tool'])}; use {_NAMES[0]}")
+            raise ArgumentError(f"unknown tool {short_repr(arguments['tool'])}; use {_NAMES[0]}")
         arguments = arguments["arguments"]
     if not isinstance(arguments, Mapping):
-        raise ArgumentError(f"the request must be a mapping of arguments; got {shortened(arguments)}")
+        raise ArgumentError(f"the request must be a mapping of arguments; got {short_repr(arguments)}")
     for name in ("content", "context"):
         text = arguments.get(name)
         if isinstance(text, str) and len(text.encode("utf-8", "surrogatepass")) > MOST_BYTES:
@@ -240,9 +240,9 @@ def _fault(found: Any) -> str:
         case "extra_forbidden":
             return f"{place}: unknown argument; {nearest_key(place, CritiqueRequest.model_fields)}"
         case "is_instance_of":
-            return f"{place}: must be a list of names; got {shortened(found['input'])}"
+            return f"{place}: must be a list of names; got {short_repr(found['input'])}"
         case _:
             message = found["msg"].removeprefix("Value error, ")
             # Values rejected by this module's validators may be long and are not quoted.
-            shown = "" if found["type"] == "value_error" else f"; got {shortened(found['input'])}"
+            shown = "" if found["type"] == "value_error" else f"; got {short_repr(found['input'])}"
             return f"{place}: {message}{shown}"

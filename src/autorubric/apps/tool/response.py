@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler
 
 from autorubric.apps.tool.request import ScoringScale
 from autorubric.support.objects import Json
-from autorubric.support.reading_errors import shortened
+from autorubric.support.reading_errors import short_repr
 
 PASSES_FROM: Final = 0.7
 
@@ -238,7 +238,7 @@ def read_suggestions(given: Json, notes: list[str]) -> tuple[str, ...]:
         if isinstance(one, str):
             texts.append(one.strip())
         else:
-            notes.append(f"suggestion {number} omitted: {shortened(one)} is not a string")
+            notes.append(f"suggestion {number} omitted: {short_repr(one)} is not a string")
     return tuple(filter(None, texts))
 
 
@@ -263,7 +263,7 @@ def most_severe(issues: Sequence[Issue], most: int) -> tuple[Issue, ...]:
 def _issues(entries: Sequence[Json], names: CriterionNames, notes: list[str]) -> Iterator[Issue]:
     for number, entry in enumerate(entries, 1):
         if not isinstance(entry, Mapping):
-            notes.append(f"issue {number} omitted: {shortened(entry)} is not an object")
+            notes.append(f"issue {number} omitted: {short_repr(entry)} is not an object")
             continue
         description = plain_text(entry.get("description"))
         severity = _SYNONYMS.get(plain_text(entry.get("severity")).casefold())
@@ -271,10 +271,10 @@ def _issues(entries: Sequence[Json], names: CriterionNames, notes: list[str]) ->
         if not description:
             notes.append(f"issue {number} omitted: the description is missing")
         elif name is None:
-            named = shortened(entry.get("criterion"))
+            named = short_repr(entry.get("criterion"))
             notes.append(f"issue {number} omitted: criterion {named} was not requested: {description}")
         elif severity is None:
-            found = shortened(entry.get("severity"))
+            found = short_repr(entry.get("severity"))
             allowed = ", ".join(SEVERITIES)
             notes.append(
                 f"issue {number} ({name}) omitted: severity {found} is not one of {allowed}: {description}"
@@ -307,7 +307,7 @@ def _as_list(given: Json, name: str, notes: list[str]) -> Sequence[Json]:
         return ()
     if isinstance(given, list | tuple):
         return given
-    notes.append(f"{name} omitted: {shortened(given)} is not a list")
+    notes.append(f"{name} omitted: {short_repr(given)} is not a list")
     return ()
 
 

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from urllib.parse import unquote
 
 from autorubric.errors import ArgumentError
-from autorubric.support.reading_errors import shortened
+from autorubric.support.reading_errors import short_repr
 
 LONGEST_PATH: Final = 4096
 """Maximum length of a path in characters. Longer paths do not exist, and resolving takes quadratic time."""
@@ -238,7 +238,7 @@ class Workspace:
         except (OSError, ValueError, RuntimeError):
             there = False
         if not there:
-            raise ArgumentError(f"{name}: {shortened(given)} is not an existing folder")
+            raise ArgumentError(f"{name}: {short_repr(given)} is not an existing folder")
         return cls(root)
 
     def holds(self, path: str) -> bool:
@@ -259,7 +259,7 @@ class Workspace:
     def path(self, given: str) -> Path:
         """Return the absolute path of a file in the workspace, with links resolved."""
         if not self.holds(given):
-            raise ArgumentError(f"{shortened(given)} is outside the workspace {str(self.root)!r}")
+            raise ArgumentError(f"{short_repr(given)} is outside the workspace {str(self.root)!r}")
         return (self.root / given).resolve()
 
     def confine(self, location: str | None) -> str | None:

@@ -36,7 +36,7 @@ from autorubric.metrics.core.votes_table import (
     single_vote_rows,
 )
 from autorubric.metrics.figures.correlation import correlation_p_value, correlation_test
-from autorubric.metrics.figures.ranks import Ranked, spearman_of
+from autorubric.metrics.figures.ranks import RankedPairs, spearman_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -289,7 +289,7 @@ def _partial_correlation(error: Array, length: Array, truth: Array, resampling: 
     def spearman(a: Array, b: Array) -> Compute:
         (seen_a, x), (seen_b, y) = (np.unique(column, return_inverse=True) for column in (a, b))
         shape = (len(seen_a), len(seen_b))
-        return spearman_of(Ranked(x.reshape(-1), y.reshape(-1), shape, False, units))
+        return spearman_of(RankedPairs(x.reshape(-1), y.reshape(-1), shape, False, units))
 
     rhos = [spearman(error, length), spearman(error, truth), spearman(length, truth)]
 

@@ -28,7 +28,7 @@ from autorubric.metrics.core.resampling import (
     standard_error,
 )
 from autorubric.metrics.core.scales import Array, as_sequence
-from autorubric.metrics.figures.ranks import Ranked, kendall_of, margins, rank_pairs, spearman_of
+from autorubric.metrics.figures.ranks import RankedPairs, kendall_of, margins, rank_pairs, spearman_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +192,7 @@ def spearman(truth: Iterable[Any], pred: Iterable[Any], **interval: Unpack[Inter
     return spearman_estimate(rank_pairs(pairs), options, n_missing=pairs.n_missing)
 
 
-def spearman_estimate(ranked: Ranked, options: IntervalOptions, *, n_missing: int = 0) -> Estimate:
+def spearman_estimate(ranked: RankedPairs, options: IntervalOptions, *, n_missing: int = 0) -> Estimate:
     """Compute `spearman` from pairs that have already been ranked."""
     n, compute = ranked.units.n, spearman_of(ranked)
     figure = _fisher_figure("Spearman's rho", n, compute, lambda rho, n: (1 + rho * rho / 2) / (n - 3))
@@ -232,7 +232,7 @@ def kendall_tau_b(
     return kendall_estimate(rank_pairs(pairs), options, n_missing=pairs.n_missing)
 
 
-def kendall_estimate(ranked: Ranked, options: IntervalOptions, *, n_missing: int = 0) -> Estimate:
+def kendall_estimate(ranked: RankedPairs, options: IntervalOptions, *, n_missing: int = 0) -> Estimate:
     """Compute `kendall_tau_b` from pairs that have already been ranked."""
     n, compute = ranked.units.n, kendall_of(ranked)
     figure = _fisher_figure("Kendall's tau-b", n, compute, lambda tau, n: 0.437 / (n - 4), fewest=5)
@@ -302,7 +302,7 @@ def correlation_test(value: float, n: int) -> TestStatistic | None:
     return TestStatistic(name="t", value=t, df=n - 2, p_value=p_value)
 
 
-def kendall_test(ranked: Ranked, tau: float | None) -> TestStatistic | None:
+def kendall_test(ranked: RankedPairs, tau: float | None) -> TestStatistic | None:
     """Return the two-sided z test of the null hypothesis of no association, with ties corrected for [1].
 
     `tau` is tau-b of the pairs. Returns None if it is undefined or there are fewer than three pairs.

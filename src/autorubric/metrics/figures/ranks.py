@@ -16,7 +16,7 @@ _MATRIX_ROWS = 1500
 
 
 @dataclass(frozen=True, slots=True)
-class Ranked:
+class RankedPairs:
     """Two columns of numbers as indices into their sorted distinct values, with the units to resample."""
 
     x: Codes  # index of each observation's true value, shape `(n,)`
@@ -28,7 +28,7 @@ class Ranked:
     units: Units
 
 
-def rank_pairs(pairs: NumberPairs) -> Ranked:
+def rank_pairs(pairs: NumberPairs) -> RankedPairs:
     """Rank the columns. If there are few distinct values, use a table, which is much cheaper to resample."""
     seen_x, x = np.unique(pairs.truth, return_inverse=True)
     seen_y, y = np.unique(pairs.pred, return_inverse=True)
@@ -36,21 +36,21 @@ def rank_pairs(pairs: NumberPairs) -> Ranked:
     x, y = x.reshape(-1), y.reshape(-1)
     cells = shape[0] * shape[1]
     if cells > _TABLE_CELLS or not pairs.n:
-        return Ranked(x, y, shape, False, weighted_units(pairs.n, pairs.cluster))
-    return Ranked(x, y, shape, True, cell_units(x * shape[1] + y, cells, pairs.cluster))
+        return RankedPairs(x, y, shape, False, weighted_units(pairs.n, pairs.cluster))
+    return RankedPairs(x, y, shape, True, cell_units(x * shape[1] + y, cells, pairs.cluster))
 
 
-def rank_table(table: Array, values: Array) -> Ranked:
+def rank_table(table: Array, values: Array) -> RankedPairs:
     """Convert a K × K table of categories with the given values to a table of sorted distinct values."""
     distinct, where = np.unique(values, return_inverse=True)
     member = (where.reshape(-1)[:, None] == np.arange(len(distinct))).astype(float)
     merged = (member.T @ table @ member).reshape(-1)
     units = Units(counts=merged.astype(np.int64), n=int(merged.sum()))
     none = np.zeros(0, dtype=np.int64)
-    return Ranked(none, none, (len(distinct), len(distinct)), True, units)
+    return RankedPairs(none, none, (len(distinct), len(distinct)), True, units)
 
 
-def margins(ranked: Ranked, sums: Array) -> tuple[Array, Array]:
+def margins(ranked: RankedPairs, sums: Array) -> tuple[Array, Array]:
     """Count how often each distinct value occurs in truth and in pred, from sums laid out as in `ranked`."""
     if ranked.on_table:
         table = sums.reshape(ranked.shape)
@@ -69,7 +69,7 @@ def _midranks(margin: Array) -> Array:
     return np.asarray(2 * np.cumsum(margin, axis=-1) - margin)
 
 
-def spearman_of(ranked: Ranked) -> Callable[[Array], Array]:
+def spearman_of(ranked: RankedPairs) -> Callable[[Array], Array]:
     """Return the function that computes Spearman's rho, Pearson's r of the midranks, from resampled sums."""
 
     def on_table(sums: Array) -> Array:
@@ -98,7 +98,7 @@ def _margin(weights: Array, places: Codes, size: int) -> Array:
     return counted.reshape(*weights.shape[:-1], size)
 
 
-def kendall_of(ranked: Ranked) -> Callable[[Array], Array]:
+def kendall_of(ranked: RankedPairs) -> Callable[[Array], Array]:
     """Return the function that computes tau-b, (C - D) / √((n₀ - t_x)(n₀ - t_y)), from resampled sums."""
 
     def on_table(sums: Array) -> Array:
@@ -124,7 +124,7 @@ def _tau(difference: Array, rows: Array, columns: Array) -> Array:
     return _ratio(2 * difference, n * n - (rows**2).sum(-1), n * n - (columns**2).sum(-1))
 
 
-def _concordance(ranked: Ranked, weights: Array) -> Array:
+def _concordance(ranked: RankedPairs, weights: Array) -> Array:
     """Compute the weighted number of concordant minus discordant pairs for each row of weights."""
     n = len(ranked.x)
     if n <= _MATRIX_ROWS:

@@ -30,7 +30,7 @@ from autorubric.metrics.figures.correlation import (
     spearman_estimate,
 )
 from autorubric.metrics.figures.one_vs_rest import MET
-from autorubric.metrics.figures.ranks import Ranked, rank_pairs, rank_table
+from autorubric.metrics.figures.ranks import RankedPairs, rank_pairs, rank_table
 from autorubric.metrics.figures.specs import shown_metric, shown_metrics
 from autorubric.metrics.summaries.results import (
     AnyCriterionMetrics,
@@ -293,7 +293,7 @@ def number_metrics(
 
 
 def rank_correlations(
-    ranked: Ranked, options: IntervalOptions, reasons: Reasons, prefix: str = ""
+    ranked: RankedPairs, options: IntervalOptions, reasons: Reasons, prefix: str = ""
 ) -> dict[str, CorrelationResult]:
     """Compute Spearman's rho and Kendall's tau-b with p-values and intervals, named with a prefix."""
     kendall = kendall_estimate(ranked, options)
