@@ -12,9 +12,8 @@ import pytest
 from autorubric import Criterion, LLMConfig, Rubric, generate_critiques
 from autorubric.apps.drafts import TeacherPrompt, generate_critiques_async, refine, refine_async
 from autorubric.errors import ArgumentError
-from autorubric.llm import LLMClient
+from autorubric.llm import LLMClient, generate_sync
 from autorubric.llm.budget import SpendingLimit, spending_within
-from autorubric.llm.client import generate_sync
 from autorubric.llm.transport import Message
 from tests.doubles import in_loop
 from tests.drafts.teachers import critique, draft, good, read_lines, scored, write_lines

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from autorubric import CriterionGrader, EvalResult
 from autorubric.cli.app import app
-from autorubric.criteria.values import VerdictCounts
+from autorubric.criteria import VerdictCounts
 from autorubric.errors import ItemFailedError, RunMismatchError
 from autorubric.metrics import run_difference
 from autorubric.runs import evaluate_sync

@@ -23,8 +23,8 @@ import pytest
 from autorubric import CriterionGrader, DataItem, Rubric, RubricDataset, evaluate_sync
 from autorubric.apps.tool.providers import provider_table
 from autorubric.errors import ArgumentError, ReplyError, TokenUsage
+from autorubric.integrations import build_mcp_server, http_address
 from autorubric.integrations.mcp_tools import TOOLS, ToolServer
-from autorubric.integrations.optional import build_mcp_server, http_address
 from autorubric.judges import FunctionJudge, JudgeReply
 from tests.doubles import in_loop, until
 from tests.servers.fixtures import OpenAIServer

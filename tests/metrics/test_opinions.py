@@ -23,18 +23,16 @@ from autorubric import (
 )
 from autorubric.errors import ArgumentError
 from autorubric.metrics import (
+    AggregatedScore,
     Nominal,
     Ordinal,
+    aggregate_scores,
     cohen_kappa,
     conger_kappa,
     fleiss_kappa,
     gwet_ac,
-    krippendorff_alpha,
-)
-from autorubric.metrics.summaries.opinions import (
-    AggregatedScore,
-    aggregate_scores,
     inter_rater_reliability,
+    krippendorff_alpha,
     mean_opinion_score,
     median_opinion_score,
 )

@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from autorubric import Strategy
-from autorubric.apps.strategy import StrategyResult
-from autorubric.apps.strategy.generators import Attempt
+from autorubric.apps.strategy import Attempt, StrategyResult
 
 
 def from_list(drafts: Sequence[Any]) -> Callable[[Any, Attempt], Any]:
