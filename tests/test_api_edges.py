@@ -157,8 +157,8 @@ def test_a_criterion_alone_is_written_with_its_type(criterion: ar.BaseCriterion)
     assert written["type"] == criterion.kind
     assert kind.model_validate(written) == kind.model_validate(criterion.model_dump()) == criterion
     (read,) = ar.Rubric.from_dict([json.loads(criterion.model_dump_json(exclude_defaults=True))])
-    assert read.named("x") == criterion.named("x")
-    assert read.named("x").asked() == criterion.named("x").asked()
+    assert read.with_name("x") == criterion.with_name("x")
+    assert read.with_name("x").vote_fields() == criterion.with_name("x").vote_fields()
     with pytest.raises(ValueError, match=r"type of a .* must be"):
         kind.model_validate({**written, "type": "checklist"})
 

@@ -1,5 +1,5 @@
 """OpenTelemetry spans for grading."""
 
-from autorubric.integrations.optional import traced
+from autorubric.integrations.optional import trace_grader
 
-__all__ = ["traced"]
+__all__ = ["trace_grader"]

@@ -177,7 +177,7 @@ async def test_a_panel_decides_dimension_by_dimension() -> None:
 def test_changed_weights_ask_no_judge_again() -> None:
     """What a vote depends on is not what a dimension counts."""
     fields = {key: one.model_copy(update={"weight": 2.0}) for key, one in UNEVEN.dimensions.items()}
-    assert AnalyticRubricCriterion(name="uneven", dimensions=fields).asked() == UNEVEN.asked()
+    assert AnalyticRubricCriterion(name="uneven", dimensions=fields).vote_fields() == UNEVEN.vote_fields()
 
 
 def test_a_key_may_not_be_a_field_of_another() -> None:

@@ -205,7 +205,7 @@ def test_a_nameless_criterion_works(kind: str) -> None:
     assert nameless.render()
     assert nameless.evaluation_schema.__name__ == "Evaluation"
     assert_sound(nameless, nameless.read(REPLIES[kind]))
-    assert nameless.named("now") == KINDS[kind](name="now", requirement=nameless.requirement)
+    assert nameless.with_name("now") == KINDS[kind](name="now", requirement=nameless.requirement)
 
 
 @every_kind

@@ -210,6 +210,6 @@ def test_what_is_asked_leaves_out_what_only_scores() -> None:
     """Weight, aggregation and option values change no question."""
     one = choice(weight=1.0, aggregation="min")
     other = choice(values={"poor": 0.1, "fair": 0.2, "good": 0.9}, weight=2.0)
-    assert one.asked() == other.asked()
-    assert one.asked() != choice(values={"poor": 0.0, "fair": 0.5, "great": 1.0}).asked()
-    assert binary().asked() != binary(requirement="Another?").asked()
+    assert one.vote_fields() == other.vote_fields()
+    assert one.vote_fields() != choice(values={"poor": 0.0, "fair": 0.5, "great": 1.0}).vote_fields()
+    assert binary().vote_fields() != binary(requirement="Another?").vote_fields()

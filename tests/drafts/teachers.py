@@ -72,7 +72,7 @@ def good(prompt: TeacherPrompt) -> str:
     return json.dumps(critique(id=prompt.draft_id))
 
 
-def routed(text: str) -> TeacherReply:
+def route(text: str) -> TeacherReply:
     """A reply of which a router says where it came from."""
     return TeacherReply(
         text=text,

@@ -14,7 +14,7 @@ from hypothesis import given, settings, strategies as st
 
 from autorubric import generate_critiques
 from autorubric.apps.drafts import TeacherPrompt
-from autorubric.apps.drafts.records import locked
+from autorubric.apps.drafts.records import lock_folder
 from autorubric.errors import RunLockedError
 from tests.drafts.teachers import critique, draft, good, read_lines, write_lines
 
@@ -138,7 +138,7 @@ def test_damaged_lines_stay_and_are_told_of(drafts: Path, tmp_path: Path) -> Non
 
 def test_a_folder_has_one_writer(drafts: Path, tmp_path: Path) -> None:
     """While one pass writes to a folder, another is refused."""
-    with locked(tmp_path / "out"), pytest.raises(RunLockedError, match="another process"):
+    with lock_folder(tmp_path / "out"), pytest.raises(RunLockedError, match="another process"):
         generate_critiques(drafts, tmp_path / "out", good)
 
 

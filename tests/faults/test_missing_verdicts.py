@@ -54,7 +54,7 @@ def test_unreadable_replies_are_counted_as_assumed(openai_server: OpenAIServer, 
 def test_unreadable_replies_that_are_left_out_are_lost(openai_server: OpenAIServer, tmp_path: Path) -> None:
     """The same run rescored without unreadable replies has lost them instead."""
     garble_125(openai_server)
-    strict = graded(tmp_path, openai_server).rescored(on_failure="exclude")
+    strict = graded(tmp_path, openai_server).rescore(on_failure="exclude")
     assert (strict.n_verdicts_lost, strict.n_verdicts_assumed) == (N_ASSUMED, 0)
     assert (strict.partly_scored_items, strict.failed_items) == (34, 16)
 

@@ -32,7 +32,7 @@ from autorubric.errors import JudgeError
 from autorubric.grading import GradingTask
 from autorubric.judges import ModelAsker
 from autorubric.rewards import as_reward
-from autorubric.tracing import traced
+from autorubric.tracing import trace_grader
 from tests.servers.fixtures import OpenAIServer
 
 RUBRIC = Rubric(
@@ -53,7 +53,7 @@ class Traces:
         self.provider.add_span_processor(SimpleSpanProcessor(self._kept))
 
     def of(self, grader: Grader, **options: Any) -> Grader:
-        return traced(grader, tracer_provider=self.provider, **options)
+        return trace_grader(grader, tracer_provider=self.provider, **options)
 
     @property
     def spans(self) -> Sequence[ReadableSpan]:
@@ -272,7 +272,7 @@ def _ended(program: str) -> str:
 _GRADING = """
 import sys
 from autorubric import CriterionGrader, LexicalJudge, Rubric
-from autorubric.tracing import traced
+from autorubric.tracing import trace_grader
 rubric = Rubric([{"requirement": "The reply is short."}])
 grader = CriterionGrader(judges=[LexicalJudge()])
 """
@@ -284,7 +284,8 @@ def test_nothing_of_it_is_loaded_unasked() -> None:
     assert told == "False\n"
     told = _ended(
         _GRADING + "from opentelemetry import trace\nbefore = trace.get_tracer_provider()\n"
-        "assert rubric.grade_sync('Yes.', traced(grader)).score == rubric.grade_sync('Yes.', grader).score\n"
+        "traced = trace_grader(grader)\n"
+        "assert rubric.grade_sync('Yes.', traced).score == rubric.grade_sync('Yes.', grader).score\n"
         "print(trace.get_tracer_provider() is before)"
     )
     assert told == "True\n"
@@ -293,7 +294,7 @@ def test_nothing_of_it_is_loaded_unasked() -> None:
 def test_without_the_package_it_says_what_to_install() -> None:
     """A missing package is named with the extra that brings it."""
     told = _ended(
-        "import sys; sys.modules['opentelemetry'] = None\n" + _GRADING + "try:\n    traced(grader)\n"
+        "import sys; sys.modules['opentelemetry'] = None\n" + _GRADING + "try:\n    trace_grader(grader)\n"
         "except ImportError as error:\n    print(error)"
     )
     assert "pip install opentelemetry-sdk" in told

@@ -298,7 +298,7 @@ def test_descriptions_say_what_votes_depend_on():
     assert (keyed["model"], keyed["prompt_template"], keyed["reference"]) == ("m", PLAIN, "r")
     assert "sk-very-secret" not in repr(keyed)
     assert "named_evaluator" in str(Critic(named_evaluator, HELPFUL).describe()["evaluator"])
-    assert Critic(LexicalJudge(), HELPFUL).describe()["critic"] == HELPFUL.asked()
+    assert Critic(LexicalJudge(), HELPFUL).describe()["critic"] == HELPFUL.vote_fields()
     assert "TableJudge" in str(Critic(TableJudge({}), HELPFUL).describe()["evaluator"])
     assert Critic(named_evaluator, HELPFUL).judge_id == "named_evaluator/helpfulness"
     assert Critic(named_evaluator, PassFailCriterion(requirement="r")).judge_id == "named_evaluator"

@@ -82,7 +82,7 @@ def test_a_gullible_judge_flips_everywhere() -> None:
     assert report.overall.noise.value == 0
     assert report.overall.excess.value == 1
     assert report.control.rate.value == 0
-    assert report.worked() == {"please": ("i0", "i1", "i2")}
+    assert report.flipped_items() == {"please": ("i0", "i1", "i2")}
     assert [(cell.clean, cell.attacked) for cell in report.cells if cell.attack == "please"][:2] == [
         ("UNMET", "MET"),
         ("MET", "UNMET"),
@@ -94,7 +94,7 @@ def test_a_judge_that_does_not_listen_never_flips() -> None:
     report = attacked(lambda request: "UNMET", dataset("one", "two", "three"), PLEASE)
     assert report.by_criterion["good"].rate.value == 0
     assert report.by_criterion["good"].rate.high is not None and report.by_criterion["good"].rate.high > 0.3
-    assert report.worked() == {}
+    assert report.flipped_items() == {}
 
 
 def test_verdicts_without_room_do_not_count() -> None:

@@ -71,7 +71,7 @@ def test_letters_and_passes_have_bars() -> None:
 
 def test_an_error_is_told() -> None:
     """Where there is no critique, the section says what went wrong."""
-    html = str(critique_section(CritiqueResponse.failed("<b>no provider</b>")))
+    html = str(critique_section(CritiqueResponse.of_error("<b>no provider</b>")))
     assert "There is no critique: &lt;b&gt;no provider" in html
 
 

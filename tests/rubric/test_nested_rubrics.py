@@ -377,7 +377,7 @@ def test_votes_do_not_depend_on_what_is_done_with_them() -> None:
     """Gates, bonuses and conditions are no part of what a judge is asked."""
     bare = Criterion(name="a", requirement="r")
     full = Criterion(name="a", requirement="r", gate="required", bonus=True, when="b")
-    assert bare.asked() == full.asked()
+    assert bare.vote_fields() == full.vote_fields()
 
 
 def test_no_reply_has_a_field_of_the_criterion() -> None:

@@ -240,7 +240,7 @@ class _Batches:
     def __init__(self, config: EvalConfig) -> None:
         self.config = config
 
-    async def graded(
+    async def grade_items(
         self, work: Iterable[ItemWork], grader: Any, listener: Any
     ) -> AsyncGenerator[GradedItem, None]:
         for item in work:

@@ -416,7 +416,7 @@ def test_leaving_a_leaf_open_lifts_no_group_above_a_missed_gate(node: Node, posi
             if isinstance(one, RubricGroup) or one.gate is None:
                 continue
             value, score = tree.decisions[one.name or ""].value, scores[group.name]
-            if value is not None and score is not None and not one.gate.passed(value):
+            if value is not None and score is not None and not one.gate.passes(value):
                 assert score <= one.gate.cap + 1e-9
 
 

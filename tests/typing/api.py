@@ -496,7 +496,7 @@ def data_and_labels(run: ar.EvalResult, before: ar.EvalResult, path: Path) -> No
     assert_type(difference.regressed, bool | None)
     assert_type(difference.score_answered, ar.metrics.PairedDifference | None)
     assert_type(difference.run_verdicts, ar.criteria.VerdictCounts)
-    assert_type(run.rescored(aggregation="any"), ar.EvalResult)
+    assert_type(run.rescore(aggregation="any"), ar.EvalResult)
     run.to_html(path, baseline=before)
 
 
@@ -514,7 +514,7 @@ async def tests_and_training(grader: ar.Grader) -> None:
     assert_type(awaitable, Callable[..., Awaitable[list[float | None]]])
     rollout = ar.rewards.as_verifiers_reward(None, grader)
     assert_type(await rollout(prompt="q", completion="a", answer="", state={}), float)
-    assert_type(ar.tracing.traced(grader, content=True), ar.Grader)
+    assert_type(ar.tracing.trace_grader(grader, content=True), ar.Grader)
 
 
 def errors(error: ar.AutorubricError) -> str | None:

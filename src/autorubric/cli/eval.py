@@ -157,8 +157,8 @@ def evaluate(  # noqa: PLR0913 - one parameter per group of options
         "name": run.name,
         "runs_dir": run.runs_dir,
         "cache_dir": panel.cache_dir,
-        "budget": file.budget.replaced(max_calls=run.max_calls, max_cost=run.max_cost),
-        "data": file.data.replaced(columns.field_map()),
+        "budget": file.budget.replace_limits(max_calls=run.max_calls, max_cost=run.max_cost),
+        "data": file.data.replace_columns(columns.field_map()),
         **panel.policies(),
     }
     setup = _override_setup(file, judge, changes, panel.settings())

@@ -129,7 +129,7 @@ def score(
     if rubric is None and not changes:
         raise ArgumentError("nothing to change; pass --rubric or a policy option (see --help)")
     new = autorubric.Rubric.from_file(rubric) if rubric is not None else None
-    after = before.rescored(new, **changes)
+    after = before.rescore(new, **changes)
     notice(*after.notices)
     print_result(lambda: _json(run, before, after), lambda: _blocks(before, after), as_json=as_json)
     gate = Gate(fail_under=fail_under, max_lost=max_lost)

@@ -44,7 +44,7 @@ def evaluate_file(
         least = _required_score(fail_under, arguments["scoring_scale"])
         _demand_timeout(timeout)
         request = read_request({**arguments, "content": read_input(file)})
-        table.routed(request.provider, "text", ())
+        table.route(request.provider, "text", ())
         root = None if request.workspace_root is None else Workspace.at(request.workspace_root)
         rubric_of(request.criteria, root)
     except (AutorubricError, OSError):

@@ -116,7 +116,7 @@ class BaseCriterion(Declaration):
         if len(measuring) != 1:
             return ()
         field = self.eval_fields[measuring[0]]
-        return field.declared() or (field.steps() if self.level == "ordinal" else ())
+        return field.listed_replies() or (field.steps() if self.level == "ordinal" else ())
 
     def answers(self) -> tuple[Answer, ...]:
         """Return the possible answers in their declared order; empty if they cannot be listed."""
@@ -276,7 +276,7 @@ class BaseCriterion(Declaration):
             fields = self.eval_fields
             return self.evaluation_schema.model_validate(
                 {
-                    key: fields[key].reading(raw) if key in fields else raw
+                    key: fields[key].normalize(raw) if key in fields else raw
                     for key, raw in given.items()
                     if key not in ("criterion_name", "cannot_assess")
                 }
@@ -311,7 +311,7 @@ class BaseCriterion(Declaration):
         pick = min if self.weight >= 0 else max
         return pick(placed, key=lambda answer: answer.value or 0.0)
 
-    def named(self, name: str) -> BaseCriterion:
+    def with_name(self, name: str) -> BaseCriterion:
         """Return a copy of the criterion with a different name."""
         fields = {field: getattr(self, field) for field in type(self).model_fields}
         return type(self).model_validate({**fields, "name": name})

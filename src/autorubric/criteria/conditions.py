@@ -96,7 +96,7 @@ class Gate(BaseModel):
     at_least: _StrictShare = Field(default=1.0, gt=0.0)
     cap: _StrictShare = 0.0
 
-    def passed(self, value: float) -> bool:
+    def passes(self, value: float) -> bool:
         """Return whether a value reaches `at_least`, allowing for rounding errors."""
         return value >= self.at_least - _SLACK
 

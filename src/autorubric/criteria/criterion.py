@@ -254,9 +254,9 @@ class Criterion(BaseCriterion):
         options = Shown.arrange(self.options, shown)
         return "\n".join([head, "Options:", *(f"- {option.label}" for option in options)])
 
-    def asked(self) -> dict[str, Json]:
+    def vote_fields(self) -> dict[str, Json]:
         """Return the fields that affect a vote; option values are not included."""
-        fields = super().asked()
+        fields = super().vote_fields()
         for option in fields["options"] or ():
             if not isinstance(option, str):
                 del option["value"]

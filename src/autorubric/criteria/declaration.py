@@ -369,10 +369,10 @@ class Declaration(BaseModel):
     def _describe_field(self, name: str) -> str:
         """Describe the allowed values and meaning of a reply field, since some servers hide the schema."""
         field = self._fields_to_ask().get(name)
-        meaning = ": ".join(filter(None, (field.allowed(), field.description))) if field else ""
+        meaning = ": ".join(filter(None, (field.allowed_text(), field.description))) if field else ""
         return f"{name} ({meaning})" if meaning else name
 
-    def asked(self) -> dict[str, Json]:
+    def vote_fields(self) -> dict[str, Json]:
         """Return the fields that affect a vote, without those for scoring and aggregation."""
         fields = self.model_dump(mode="json", exclude={"weight", "gate", "bonus", "when", "aggregation"})
         fields.pop("type", None)

@@ -68,7 +68,7 @@ class EvalField(BaseModel, ABC):
     def get_field(self) -> FieldSpec:
         """Return the `(type, Field(...))` pair for `pydantic.create_model`."""
 
-    def reading(self, given: Json) -> Json:
+    def normalize(self, given: Json) -> Json:
         """Convert a reply or label to the field's standard form; return unknown values unchanged."""
         return given
 
@@ -76,7 +76,7 @@ class EvalField(BaseModel, ABC):
         """Return the position of a reply in [0, 1], or None if the field has no positions."""
         return None
 
-    def allowed(self) -> str:
+    def allowed_text(self) -> str:
         """Return a description of the allowed values; empty if any value is allowed."""
         return ""
 
@@ -84,7 +84,7 @@ class EvalField(BaseModel, ABC):
         """Return the value at a position in [0, 1], in the field's units, or None if it has no positions."""
         return None
 
-    def declared(self) -> tuple[Json, ...]:
+    def listed_replies(self) -> tuple[Json, ...]:
         """Return the allowed replies, or an empty tuple if they cannot be listed."""
         return ()
 
@@ -109,7 +109,7 @@ class _Bounded(EvalField):
             raise ValueError(f"the range from {self.min_val} to {self.max_val} is too wide for a float")
         return self
 
-    def reading(self, given: Json) -> Json:
+    def normalize(self, given: Json) -> Json:
         """Return the reply, converting a boolean to text so that it is rejected: pydantic would read 1."""
         return str(given) if isinstance(given, bool) else given
 
@@ -131,7 +131,7 @@ class BoundInt(_Bounded):
     def get_field(self) -> FieldSpec:
         return int, Field(description=self.description, ge=self.min_val, le=self.max_val)
 
-    def allowed(self) -> str:
+    def allowed_text(self) -> str:
         return f"a whole number from {self.min_val} to {self.max_val}"
 
     def at(self, position: float) -> Json:
@@ -156,7 +156,7 @@ class BoundFloat(_Bounded):
             description=self.description, ge=self.min_val, le=self.max_val, allow_inf_nan=False
         )
 
-    def allowed(self) -> str:
+    def allowed_text(self) -> str:
         return f"a number from {self.min_val:g} to {self.max_val:g}"
 
 
@@ -186,17 +186,17 @@ class BoolField(EvalField):
     def get_field(self) -> FieldSpec:
         return bool, Field(description=self.description)
 
-    def reading(self, given: Json) -> Json:
+    def normalize(self, given: Json) -> Json:
         """Convert words such as MET, pass or fail to a boolean; pydantic converts yes, no, 1 and 0."""
         return _YES_NO.get(given.strip().casefold(), given.strip()) if isinstance(given, str) else given
 
-    def allowed(self) -> str:
+    def allowed_text(self) -> str:
         return "true or false"
 
     def position(self, given: Any) -> float | None:
         return 1.0 if given else 0.0
 
-    def declared(self) -> tuple[Json, ...]:
+    def listed_replies(self) -> tuple[Json, ...]:
         return (False, True)
 
 
@@ -220,7 +220,7 @@ class ChoiceField(EvalField):
     def get_field(self) -> FieldSpec:
         return Literal[self.choices], Field(description=self.description)
 
-    def reading(self, given: Json) -> Json:
+    def normalize(self, given: Json) -> Json:
         """Return the matching choice, ignoring case and surrounding whitespace."""
         if not isinstance(given, str) or given in self.choices:
             return given
@@ -228,10 +228,10 @@ class ChoiceField(EvalField):
         meant = [choice for choice in self.choices if choice.strip().casefold() == folded]
         return meant[0] if len(meant) == 1 else given
 
-    def allowed(self) -> str:
+    def allowed_text(self) -> str:
         return f"one of {', '.join(self.choices)}"
 
-    def declared(self) -> tuple[Json, ...]:
+    def listed_replies(self) -> tuple[Json, ...]:
         return self.choices
 
 
@@ -247,7 +247,7 @@ class DictField(EvalField):
     def get_field(self) -> FieldSpec:
         return dict[str, _element(self.value_type)], Field(description=self.description)  # type: ignore[misc]
 
-    def allowed(self) -> str:
+    def allowed_text(self) -> str:
         return f"an object from names to {self.value_type.__name__}"
 
 
@@ -264,7 +264,7 @@ class ListField(EvalField):
         kind = list[_element(self.item_type)]  # type: ignore[misc, valid-type]
         return kind, Field(description=self.description, default_factory=list)
 
-    def allowed(self) -> str:
+    def allowed_text(self) -> str:
         return f"a list of {self.item_type.__name__}"
 
 

@@ -300,9 +300,9 @@ class AnalyticRubricCriterion(BaseCriterion):
                 return answer_without_parts(raw, value)
         return super().parse_truth(raw)
 
-    def asked(self) -> dict[str, Json]:
+    def vote_fields(self) -> dict[str, Json]:
         """Return the fields that affect a vote; dimension weights are not included."""
-        fields = super().asked()
+        fields = super().vote_fields()
         for dimension in fields["dimensions"].values():
             del dimension["weight"]
         return fields

@@ -4,7 +4,7 @@ from .optional import (
     build_mcp_server as build_mcp_server,
     http_address as http_address,
     serve_mcp as serve_mcp,
-    traced as traced,
+    trace_grader as trace_grader,
 )
 from .rewards import (
     as_async_reward as as_async_reward,

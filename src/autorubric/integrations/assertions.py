@@ -192,7 +192,7 @@ def assert_rubric(  # noqa: PLR0913 - a test says all of it in one call
     """
     __tracebackhide__ = True
     asked = _Asked.of(text, rubric, (min_score, max_lost), grader, query, reference_submission, item_id)
-    return asked.passed(run_sync(asked.report()))
+    return asked.check(run_sync(asked.report()))
 
 
 async def assert_rubric_async(  # noqa: PLR0913 - as above
@@ -209,7 +209,7 @@ async def assert_rubric_async(  # noqa: PLR0913 - as above
     """Assert that a text scores at least `min_score`; the asynchronous version of `assert_rubric`."""
     __tracebackhide__ = True
     asked = _Asked.of(text, rubric, (min_score, max_lost), grader, query, reference_submission, item_id)
-    return asked.passed(await asked.report())
+    return asked.check(await asked.report())
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,10 +247,10 @@ class _Asked:
         report = self.grader.aggregate(self.task, await self.grader.judge(self.task))
         test = current_test()
         if test is not None:
-            test.graded(report)
+            test.add_report(report)
         return report
 
-    def passed(self, report: EnsembleEvaluationReport) -> EnsembleEvaluationReport:
+    def check(self, report: EnsembleEvaluationReport) -> EnsembleEvaluationReport:
         __tracebackhide__ = True
         why = why_not_judged(report)
         if why is not None or report.score is None:

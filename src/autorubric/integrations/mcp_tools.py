@@ -102,7 +102,7 @@ class ToolCall:
         told = "; ".join(f"{name}: {why}" for name, why in self.reasons().items())
         return NobodyError(f"No provider could grade. {told}")
 
-    def timed_out(self) -> str:
+    def timeout_message(self) -> str:
         """Return the message for a call that timed out."""
         if self.named is not None:
             return unavailable(self.named, f"no answer within {self.seconds:g} s")
@@ -138,7 +138,7 @@ async def _outcome(
         async with asyncio.timeout(call.seconds):
             return await work(call), None
     except TimeoutError:
-        return _error_outcome(call.timed_out()), "timeout"
+        return _error_outcome(call.timeout_message()), "timeout"
     except NobodyError as raised:
         return _error_outcome(str(raised)), "provider"
     except (ArgumentError, FileError) as raised:
@@ -239,7 +239,7 @@ async def _grade(
         )
         call.noted["criteria"] = list(rubric.names)
         call.named = None if asked.provider == "auto" else asked.provider
-        providers = server.providers.routed(asked.provider, "text", rubric.names)
+        providers = server.providers.route(asked.provider, "text", rubric.names)
         for provider in providers:
             try:
                 grading = _grade_text(asked, rubric, provider)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from autorubric.integrations.mcp_tools import ToolServer
 
 
-def traced(grader: Grader, *, content: bool = False, tracer_provider: Any = None) -> Grader:
+def trace_grader(grader: Grader, *, content: bool = False, tracer_provider: Any = None) -> Grader:
     """Wrap a grader so that it records OpenTelemetry spans for graded texts and judge calls.
 
     Spans are children of the span that is current when grading starts. Each text's span (`grade`) has a

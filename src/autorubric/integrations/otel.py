@@ -40,7 +40,7 @@ _PROVIDERS: Final = {
 
 
 class TracedGrader(Grader):
-    """A grader that records spans, as created by `traced`."""
+    """A grader that records spans, as created by `trace_grader`."""
 
     def __init__(self, grader: Grader, content: bool, provider: TracerProvider | None) -> None:
         self._grader = grader

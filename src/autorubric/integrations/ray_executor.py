@@ -64,7 +64,7 @@ class RayExecutor:
     def __init__(self, config: EvalConfig) -> None:
         self._config = config
 
-    async def graded(
+    async def grade_items(
         self, work: Iterable[ItemWork], grader: Grader, listener: Listener
     ) -> AsyncGenerator[GradedItem, None]:
         """Yield the result of grading each item, as specified by `Executor`."""

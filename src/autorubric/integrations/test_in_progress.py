@@ -55,7 +55,7 @@ class TestInProgress:
         self.reports: list[EvaluationReport] = []
         self.judges: dict[str, None] = {}
 
-    def graded(self, report: EvaluationReport) -> None:
+    def add_report(self, report: EvaluationReport) -> None:
         """Record a report and the judges that voted in it."""
         self.reports.append(report)
         self.judges.update(dict.fromkeys(vote.judge_id for one in report.report for vote in one.votes))

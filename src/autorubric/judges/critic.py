@@ -224,7 +224,7 @@ class Critic:
 
     def describe(self) -> dict[str, Json]:
         """Return everything that affects the votes: evaluator, criterion, template and reference."""
-        own = {"critic": self.criterion.asked(), "prompt_template": self.prompt_template}
+        own = {"critic": self.criterion.vote_fields(), "prompt_template": self.prompt_template}
         return {**self._evaluator.describe(), **own, "reference": text_of(self.reference)}
 
     async def ask(self, request: JudgeRequest) -> JudgeReply:
@@ -329,7 +329,7 @@ class Critic:
         return own
 
     def _is_own(self, criterion: BaseCriterion) -> bool:
-        own, other = self.criterion.asked(), criterion.asked()
+        own, other = self.criterion.vote_fields(), criterion.vote_fields()
         if self.criterion.name is None:
             own, other = {**own, "name": None}, {**other, "name": None}
         return type(criterion) is type(self.criterion) and own == other

@@ -181,7 +181,7 @@ class _RubricReader:
         if len(self._faults) > before:
             return None
         leaves = [
-            one.criterion if one.criterion.name is not None else one.criterion.named(name)
+            one.criterion if one.criterion.name is not None else one.criterion.with_name(name)
             for name, one in by_name.items()
         ]
         root = _build_group(_Draft("", _DEFAULT_WEIGHT, self._members), leaves)

@@ -86,7 +86,7 @@ class EvalConfig(BaseModel):
     shard: Shard | None = None
     run_file: str | None = Field(default=None, repr=False)
 
-    def replaced(self, **options: Unpack[EvalOptions]) -> Self:
+    def replace_options(self, **options: Unpack[EvalOptions]) -> Self:
         """Return a copy with other options.
 
         Raises:

@@ -77,7 +77,7 @@ class ItemDigests:
     def _criterion(self, criterion: BaseCriterion) -> str:
         name = criterion.name or ""
         if name not in self._criteria:
-            self._criteria[name] = digest([criterion.asked(), self.rubric.guidelines])
+            self._criteria[name] = digest([criterion.vote_fields(), self.rubric.guidelines])
         return self._criteria[name]
 
 
@@ -120,7 +120,7 @@ class ChangedDataset(NamedTuple):
         old, new = self.old, self.new
         return (old.prompt, old.reference_submission) == (new.prompt, new.reference_submission)
 
-    def gone(self) -> list[str]:
+    def removed_ids(self) -> list[str]:
         """Return the ids of old items that were changed or removed."""
         return [self.old.item_id(position) for position, kept in enumerate(self.kept) if not kept]
 
@@ -234,7 +234,7 @@ def _requirement_differences(old: Rubric, new: Rubric) -> Iterator[str]:
         if name not in after or name not in before:
             yield f"criterion {name} was {'removed' if name not in after else 'added'}"
             continue
-        was, now = before[name].asked(), after[name].asked()
+        was, now = before[name].vote_fields(), after[name].vote_fields()
         changed = [field for field in dict.fromkeys([*was, *now]) if was.get(field) != now.get(field)]
         if changed:
             yield f"criterion {name}: {', '.join(changed)} changed"
@@ -257,7 +257,7 @@ def _scoring_differences(old: Rubric, new: Rubric) -> Iterator[str]:
         if told:
             yield f"criterion {criterion.name}: {', '.join(told)}"
         levelled = was.model_copy(update={name: getattr(criterion, name) for name in _SCORED})
-        if levelled != criterion and was.asked() == criterion.asked():
+        if levelled != criterion and was.vote_fields() == criterion.vote_fields():
             yield f"criterion {criterion.name}: option values or aggregation changed"
     yield from _group_differences(old, new)
 

@@ -52,7 +52,7 @@ class CascadeCell:
         """Return whether the cell is escalated to the strong panel at a threshold."""
         return self.confidence is None or self.confidence < threshold
 
-    def decided(self, threshold: float) -> str | None:
+    def decide(self, threshold: float) -> str | None:
         """Return the decision of the cascade at a threshold."""
         return self.strong if self.is_escalated(threshold) else self.first
 
@@ -226,7 +226,7 @@ def point(cells: Sequence[CascadeCell], threshold: float, of: Threshold | None =
     """Compute the results of the cascade, at one threshold or with a separate threshold for each cell."""
     bounds = [threshold if of is None else of(cell) for cell in cells]
     up = [cell.is_escalated(bound) for cell, bound in zip(cells, bounds, strict=True)]
-    made = [cell.decided(bound) for cell, bound in zip(cells, bounds, strict=True)]
+    made = [cell.decide(bound) for cell, bound in zip(cells, bounds, strict=True)]
     costs = [cell.first_cost for cell in cells]
     costs += [cell.strong_cost for cell, escalated in zip(cells, up, strict=True) if escalated]
     stated = any(cell.states_cost for cell in cells)

@@ -50,7 +50,7 @@ class ItemWork:
 class Executor(Protocol):
     """Interface for grading the items of one run."""
 
-    def graded(
+    def grade_items(
         self, work: Iterable[ItemWork], grader: Grader, listener: Listener
     ) -> AsyncGenerator[GradedItem, None]:
         """Yield the result of each item as it finishes.
@@ -94,7 +94,7 @@ class LocalExecutor:
         self._limit = config.max_concurrent_items or _DEFAULT_WINDOW
         self._has_limits = config.max_calls is not None or config.max_cost is not None
 
-    async def graded(
+    async def grade_items(
         self, work: Iterable[ItemWork], grader: Grader, listener: Listener
     ) -> AsyncGenerator[GradedItem, None]:
         """Yield the result of each item; see `Executor`."""

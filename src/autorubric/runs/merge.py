@@ -338,7 +338,7 @@ def run_shard(
         ArgumentError: If the shard does not exist or has no items; see also `evaluate`.
         RunError: If the run folder cannot be used as requested.
     """
-    part, config = shard_of(dataset, EvalConfig().replaced(**options), i, n)
+    part, config = shard_of(dataset, EvalConfig().replace_options(**options), i, n)
     grader.check_rubrics(dataset.rubrics())
     return EvalRunner(part, grader, config).run_sync()
 

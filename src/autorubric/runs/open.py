@@ -350,7 +350,7 @@ def _earlier(entry: Mapping[str, Json], current: DatasetEntry, changed: ChangedD
     sha256, now = entry.get("sha256"), str(current.entry["sha256"])[:_DIGITS]
     if not isinstance(sha256, str) or not changed.shares_the_same or changed.kept.count(0) > _MOST_GONE:
         return None
-    gone = changed.gone()
+    gone = changed.removed_ids()
     before = {**mapping_in(entry, "earlier"), sha256[:_DIGITS]: []}
     found: dict[str, Json] = {one: sorted({*lost, *gone}) for one, lost in before.items() if one != now}
     return {one: lost for one, lost in found.items() if len(lost) <= _MOST_GONE}

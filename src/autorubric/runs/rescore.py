@@ -68,9 +68,11 @@ def _criteria_without_votes(path: Path, rubric: Rubric) -> list[str]:
         raise ArgumentError(
             f"{path}: each item has its own rubric, but rubric= can replace only a shared rubric"
         )
-    asked = {one.name: digest([one.asked(), shared.guidelines]) for one in shared}
+    asked = {one.name: digest([one.vote_fields(), shared.guidelines]) for one in shared}
     unasked = [
-        one.name or "" for one in rubric if asked.get(one.name) != digest([one.asked(), rubric.guidelines])
+        one.name or ""
+        for one in rubric
+        if asked.get(one.name) != digest([one.vote_fields(), rubric.guidelines])
     ]
     if len(unasked) == len(rubric.names):
         raise ArgumentError(

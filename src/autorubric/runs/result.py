@@ -355,7 +355,7 @@ class EvalResult:
         folder = Path(path)
         return cls._of(folder, reopen(folder))
 
-    def rescored(self, rubric: Rubric | None = None, **policies: Unpack[Policies]) -> EvalResult:
+    def rescore(self, rubric: Rubric | None = None, **policies: Unpack[Policies]) -> EvalResult:
         """Return the run with scores recomputed from its stored votes with different weights or policies.
 
         No judge is called, and the run folder is not changed.

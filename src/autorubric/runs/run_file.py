@@ -75,7 +75,7 @@ class DataSource(_Section):
         found: FieldMap = self.columns.model_dump(exclude_none=True)  # type: ignore[assignment]
         return found
 
-    def replaced(self, fields: FieldMap) -> DataSource:
+    def replace_columns(self, fields: FieldMap) -> DataSource:
         """Return a copy in which the given columns are replaced."""
         return self.model_copy(update={"columns": self.columns.model_copy(update=dict(fields))})
 
@@ -154,7 +154,7 @@ class Budget(_Section):
     max_calls: int | None = Field(default=None, ge=1)
     """Maximum number of requests to models."""
 
-    def replaced(self, **limits: float | None) -> Budget:
+    def replace_limits(self, **limits: float | None) -> Budget:
         """Return a copy in which the limits that are not None are replaced."""
         return self.model_copy(update={key: value for key, value in limits.items() if value is not None})
 

@@ -53,7 +53,7 @@ class RunSetup:
             ArgumentError: If an option is not a field of `EvalConfig`, or its value is invalid.
             RunError: If the run folder cannot be used with these options.
         """
-        return await EvalRunner(self.dataset, self.grader, self.config.replaced(**options)).run()
+        return await EvalRunner(self.dataset, self.grader, self.config.replace_options(**options)).run()
 
     evaluate_sync = sync_method(evaluate)
     """Call `evaluate` from synchronous code, even inside a running event loop."""

@@ -299,7 +299,7 @@ class EvalRunner:
                 first = await send_test_requests(first, self.grader, writer, self._preflight)
             for items in (first, writer.retry_items()):
                 work = takewhile(lambda _: budget is None or not budget.is_over, items)
-                async with aclosing(executor.graded(work, self.grader, writer)) as finished:
+                async with aclosing(executor.grade_items(work, self.grader, writer)) as finished:
                     async for done in finished:
                         writer.finish(done)
                         self._maybe_fail_fast(opened, done)
@@ -374,7 +374,7 @@ async def evaluate(dataset: RubricDataset, grader: Grader, **options: Unpack[Eva
         RunError: If the run folder cannot be used as requested, or an item failed and `fail_fast` is on
             (`ItemFailedError`).
     """
-    return await EvalRunner(dataset, grader, EvalConfig().replaced(**options)).run()
+    return await EvalRunner(dataset, grader, EvalConfig().replace_options(**options)).run()
 
 
 evaluate_sync = sync_twin(evaluate)

@@ -301,7 +301,7 @@ class _Members:
             return
         if entry.seen is None:
             self.undecided.append((name, gate))
-        elif not gate.passed(entry.seen):
+        elif not gate.passes(entry.seen):
             self.cap = gate.cap if self.cap is None else min(self.cap, gate.cap)
 
 

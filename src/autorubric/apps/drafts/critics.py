@@ -21,7 +21,7 @@ from autorubric.apps.drafts.provenance import (
     SchemaFaultError,
     TeacherFailure,
     digest_of,
-    failed,
+    failure_result,
 )
 from autorubric.apps.drafts.teacher import (
     Clock,
@@ -178,7 +178,7 @@ class RubricCritic:
             if isinstance(error, TimeoutError):
                 error = TimeoutError(f"no critique was received within {self.timeout:g} seconds")
             provenance = collector.provenance(self.asked)
-            return failed(error, replace(provenance, latency_s=self.clock() - started))
+            return failure_result(error, replace(provenance, latency_s=self.clock() - started))
         report = self.grader.aggregate(task, votes)
         lost = next((vote for one in report.report for vote in one.votes if vote.status == "failed"), None)
         provenance = replace(

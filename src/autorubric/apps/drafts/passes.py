@@ -18,7 +18,7 @@ from autorubric.apps.drafts.critics import DraftCritic, SchemaCritic, rubric_cri
 from autorubric.apps.drafts.drafts import MOST_FAULTS, LineFault, input_digest
 from autorubric.apps.drafts.prompts import critique_template
 from autorubric.apps.drafts.provenance import CritiqueSchema, digest_of
-from autorubric.apps.drafts.records import RecordFile, locked, set_aside, write_json
+from autorubric.apps.drafts.records import RecordFile, lock_folder, set_aside, write_json
 from autorubric.apps.drafts.teacher import teacher_of
 from autorubric.errors import ArgumentError, BudgetError
 from autorubric.llm.budget import spending_within
@@ -198,7 +198,7 @@ class Checkpoint:
         except (OSError, ValueError, KeyError, TypeError):
             return
 
-    def started(self, waiting: Iterator[T]) -> Iterator[T]:
+    def until_stop(self, waiting: Iterator[T]) -> Iterator[T]:
         """Yield the items in order until the pass is to stop."""
         while self.limit is None:
             item = next(waiting, None)
@@ -365,12 +365,12 @@ class DraftPass(ABC, Generic[WorkT]):
     async def process(self) -> dict[str, Json]:
         """Process all pending drafts, until done or stopped by the budget or errors; return statistics."""
         started = time.perf_counter()
-        with locked(self.out_dir):
+        with lock_folder(self.out_dir):
             try:
                 self.open_files()
                 self._write_manifest(None)
                 pending = self.pending()
-                made = run_bounded(self.checkpoint.started(pending), self.work_on, limit=self.in_flight)
+                made = run_bounded(self.checkpoint.until_stop(pending), self.work_on, limit=self.in_flight)
                 async with aclosing(made):
                     async for done in made:
                         if done is not None:

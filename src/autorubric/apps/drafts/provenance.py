@@ -258,7 +258,7 @@ class Answered(Generic[T]):
     failure: TeacherFailure | None = None  # None if there is an answer
 
 
-def failed(error: Exception, asked: Provenance) -> Answered[Any]:
+def failure_result(error: Exception, asked: Provenance) -> Answered[Any]:
     """Return the result for an error, with the usage and the last reply before it."""
     text = None
     if isinstance(error, JudgeError):

@@ -133,7 +133,7 @@ def temporary_table(columns: str) -> sqlite3.Connection:
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
+def lock_folder(folder: Path) -> Iterator[None]:
     """Lock a folder, which is created if missing, against other writing processes."""
     try:
         lock = FileLock(folder / ".critique.lock")

@@ -113,7 +113,7 @@ class Jobs:
             assert job is not None
             yield job
 
-    def judged(self) -> Iterator[str]:
+    def judged_ids(self) -> Iterator[str]:
         """Yield the ids of all critiques that have a verdict."""
         return (key for (key,) in self._index.execute("SELECT id FROM rows WHERE failure IS NULL"))
 
@@ -263,7 +263,7 @@ class RefinementPass(DraftPass[Job]):
         if not self.options.resume:
             return
         stale = 0
-        for key in self.jobs.judged():
+        for key in self.jobs.judged_ids():
             for file in self.files.values():
                 entry = file.find(key)
                 if entry is None or entry.digest is None:

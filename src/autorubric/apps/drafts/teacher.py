@@ -18,8 +18,8 @@ from autorubric.apps.drafts.provenance import (
     Provenance,
     TeacherFailure,
     TeacherReply,
-    failed,
     failure_of,
+    failure_result,
     usage_dict,
 )
 from autorubric.criteria.values import Submission
@@ -186,7 +186,7 @@ class _ModelTeacher:
                 answer, exchange, truncated = await self.source.ask(to_source)
         except JudgeError as error:
             spent = replace(asked, latency_s=self.clock() - started)
-            return failed(error, spent)
+            return failure_result(error, spent)
         assert exchange is not None
         spent = replace(asked, latency_s=self.clock() - started, truncated=truncated)
         provenance = _provenance_of(exchange, spent)
@@ -236,7 +236,7 @@ class _FunctionTeacher:
             raise
         # The function is user code: any exception that it raises is a failure of the teacher.
         except Exception as error:
-            return failed(error, replace(asked, latency_s=self.clock() - started))
+            return failure_result(error, replace(asked, latency_s=self.clock() - started))
         measured = self.clock() - started
         provenance = Provenance(
             provider=reply.provider or "function",

@@ -266,7 +266,7 @@ class RedteamReport:
         """Number of verdicts in `cells`, plus verdicts that could not be judged even without an attack."""
         return len(self.cells) + self.n_unjudged
 
-    def worked(self) -> dict[str, tuple[str, ...]]:
+    def flipped_items(self) -> dict[str, tuple[str, ...]]:
         """Return, by attack id, the ids of the items on which the attack flipped a verdict."""
         found: dict[str, dict[str, None]] = {}
         for cell in self._attack_cells:
@@ -334,7 +334,7 @@ class RedteamReport:
         ]
 
     def _flip_blocks(self) -> list[Block]:
-        worked = self.worked()
+        worked = self.flipped_items()
         ranked = sorted(worked, key=lambda one: -self.by_attack[one].flips)
         rows = tuple(
             (one, self.by_attack[one].flips, _join_items(worked[one])) for one in ranked[:_MOST_ATTACKS]

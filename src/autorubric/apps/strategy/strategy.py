@@ -38,7 +38,7 @@ class _Limits:
         """Return a context manager that applies the limits to the requests sent within it."""
         return spending_within(self._limit) if self._limit.is_set else nullcontext()
 
-    def reached(self, result: StrategyResult) -> SpendingLimitName | None:
+    def reached_limit(self, result: StrategyResult) -> SpendingLimitName | None:
         """Return the limit that prevents another round; None if another round may start."""
         if self._limit.reached is not None:
             return self._limit.reached
@@ -156,7 +156,7 @@ class Strategy:
                 await generator.aclose()
             if not reevaluate or result.winner_number is None:
                 return result
-            reached = limits.reached(result)
+            reached = limits.reached_limit(result)
             if reached is not None:
                 again = Reevaluation(
                     candidate=result.winner_number, votes=reevaluate, error=limits.message(reached)
@@ -177,7 +177,7 @@ class Strategy:
         result = StrategyResult(winner=None, cost=None, iterations=0, candidates=())
         hints: tuple[Hint, ...] = ()
         for iteration in range(1, self.max_iterations + 1):
-            if (reached := limits.reached(result)) is not None:
+            if (reached := limits.reached_limit(result)) is not None:
                 return replace(result, spending=limits.spending(reached))
             text = with_hints(prompt, hints) if isinstance(prompt, str) else prompt
             async with asyncio.TaskGroup() as group:

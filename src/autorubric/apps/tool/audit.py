@@ -45,7 +45,7 @@ class Trace:
                 reasons[name] += f", retried after {_error_text(self.retried[name])}"
         return reasons
 
-    def retrying(self) -> dict[str, str]:
+    def retry_reasons(self) -> dict[str, str]:
         """Return the reasons for retries by the names of the providers being retried when the call ended."""
         left = {name: error for name, error in self.retried.items() if name not in self.failed}
         return {name: f"retried after {_error_text(error)}" for name, error in left.items()}
@@ -105,7 +105,7 @@ def log_refusal(table: ProviderTable, request: CritiqueRequest | None) -> None:
     if table.audit_path is not None:
         trace = Trace(request=request, error_code="request")
         # The line contains only the kind of the error.
-        refused = CritiqueResponse.failed("refused")
+        refused = CritiqueResponse.of_error("refused")
         append_line(table.audit_path, audit_line(trace, refused, seconds=0.0, content=table.audit_content))
 
 

@@ -100,10 +100,10 @@ async def critique_evaluate(
     except (Exception, asyncio.CancelledError) as error:
         if isinstance(error, asyncio.CancelledError) and is_cancelled():
             trace.error_code = "cancelled"
-            _log_response(log, trace, CritiqueResponse.failed("cancelled"), started, audit_content)
+            _log_response(log, trace, CritiqueResponse.of_error("cancelled"), started, audit_content)
             raise
         trace.error_code, message = _describe_error(error, timeout, trace)
-        response = CritiqueResponse.failed(message)
+        response = CritiqueResponse.of_error(message)
     return _log_response(log, trace, response, started, audit_content)
 
 
@@ -117,7 +117,7 @@ def _log_response(
         seconds = time.perf_counter() - started
         append_line(log, audit_line(trace, response, seconds=seconds, content=content))
     except AuditError as error:
-        return CritiqueResponse.failed(str(error))
+        return CritiqueResponse.of_error(str(error))
     return response
 
 
@@ -138,9 +138,9 @@ def _describe_error(error: BaseException, timeout: float, trace: Trace) -> tuple
     match error:
         case _TimedOutError():
             if trace.request is not None and trace.request.provider != "auto":
-                why = "".join(f", {reason}" for reason in trace.retrying().values())
+                why = "".join(f", {reason}" for reason in trace.retry_reasons().values())
                 return "timeout", unavailable(trace.request.provider, f"no answer within {timeout:g} s{why}")
-            reasons = {**trace.reasons(), **trace.retrying()}
+            reasons = {**trace.reasons(), **trace.retry_reasons()}
             before = "".join(f"; {name}: {why}" for name, why in reasons.items())
             return "timeout", f"Evaluation timed out after {timeout:g} s{before}"
         case _ProvidersFailedError():

@@ -121,7 +121,7 @@ class ProviderTable:
             faults.raise_as(FileError)
         return table
 
-    def named(self, name: str) -> Provider:
+    def by_name(self, name: str) -> Provider:
         """Return the provider with the given name.
 
         Raises:
@@ -135,7 +135,7 @@ class ProviderTable:
             raise ArgumentError(unavailable(name, found.fault))
         return found
 
-    def routed(self, name: str, content_type: FoundType, criteria: Iterable[str]) -> tuple[Provider, ...]:
+    def route(self, name: str, content_type: FoundType, criteria: Iterable[str]) -> tuple[Provider, ...]:
         """Return the providers to try, in order, or only the named provider.
 
         Local providers come first for code, and specialised providers for security and safety. If no provider
@@ -145,7 +145,7 @@ class ProviderTable:
             ArgumentError: If there are no providers or the named provider is not available.
         """
         if name != "auto":
-            return (self.named(name),)
+            return (self.by_name(name),)
         if not self.providers:
             raise ArgumentError(
                 "No provider is available: pass providers, or set the environment variable "

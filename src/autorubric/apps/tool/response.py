@@ -156,7 +156,7 @@ class CritiqueResponse(_SetFieldsOnly):
     prompt_size: int | None = None
 
     @classmethod
-    def failed(cls, error: str) -> CritiqueResponse:
+    def of_error(cls, error: str) -> CritiqueResponse:
         """Create a response that reports an error."""
         return cls(ok=False, error=error, provider=None)
 

@@ -138,7 +138,7 @@ def task_of(request: CritiqueRequest, table: ProviderTable, rubric_root: str | P
         content_type=content_type,
         content_note=" ".join(notes),
         workspace=workspace,
-        providers=table.routed(request.provider, content_type, rubric.names),
+        providers=table.route(request.provider, content_type, rubric.names),
     )
 
 

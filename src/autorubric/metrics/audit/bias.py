@@ -202,7 +202,7 @@ def bias_report(
     Raises:
         ArgumentError: If `families` names neither a judge nor a generator of the run.
     """
-    options = Resampling(**resampling).fixed()
+    options = Resampling(**resampling).with_fixed_seed()
     table = table_of(result, dataset)
     facts = item_facts(result, dataset, table.item_ids)
     known = _check_families(families or {}, table, facts)

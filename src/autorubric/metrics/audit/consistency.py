@@ -156,7 +156,7 @@ def self_consistency(
     Raises:
         ArgumentError: If `ratings` has none of these forms, or a run is passed with options for a table.
     """
-    resampling = Resampling(**intervals).fixed()
+    resampling = Resampling(**intervals).with_fixed_seed()
     ratings = list(ratings) if isinstance(ratings, Iterator) else ratings
     if not _is_result(ratings):
         if dataset is not None:

@@ -336,7 +336,7 @@ def item_analysis(
     check_number("redundant_from", redundant_from, "(0, 1]")
     check_number("spread", spread, "[0, inf)")
     check_number("n_draws", n_draws, "[1, inf)", whole=True)
-    resampling, table = Resampling(rng=rng).fixed(), table_of(result, dataset)
+    resampling, table = Resampling(rng=rng).with_fixed_seed(), table_of(result, dataset)
     order = order_by_id(table.item_ids)
     weights = weights_of(result, dataset, table)
     weights = replace(weights, by_item=weights.by_item[order])

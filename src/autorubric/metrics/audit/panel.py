@@ -202,7 +202,7 @@ def panel_audit(
     """
     check_number("epsilon", epsilon, "[0, inf)", hint="such as 0.02")
     votes = read_labelled_votes(table_of(result, dataset))
-    return _audit(votes, float(epsilon), Resampling(**resampling).fixed())
+    return _audit(votes, float(epsilon), Resampling(**resampling).with_fixed_seed())
 
 
 def _audit(votes: LabelledVotes, epsilon: float, options: Resampling) -> PanelAudit:

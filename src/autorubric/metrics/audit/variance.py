@@ -200,7 +200,7 @@ def variance_components(
         ArgumentError: If `target` is out of range, or the table cannot be read.
     """
     check_number("target", target, "(0, 1)", hint="a reliability such as 0.8")
-    options, table = Resampling(**resampling).fixed(), table_of(result, dataset)
+    options, table = Resampling(**resampling).with_fixed_seed(), table_of(result, dataset)
     weights = weights_of(result, dataset, table).by_item[order_by_id(table.item_ids)]
     scores, layouts = vote_layouts(table, weights)
     return VarianceComponents(

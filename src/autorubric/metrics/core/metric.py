@@ -167,7 +167,7 @@ class Shown:
     ranks: Callable[..., Estimate] | None = None
     bounds: Bounds = (None, None)
 
-    def completed(self, name: str, levels: tuple[Level, ...], bounds: Bounds) -> Shown:
+    def complete(self, name: str, levels: tuple[Level, ...], bounds: Bounds) -> Shown:
         """Return the declaration with its defaults filled in, for a metric with these levels and bounds."""
         parts: tuple[Result, ...] = get_args(Result)
         if self.table is None:
@@ -281,7 +281,7 @@ def metric(
 
 def show(shown: Shown, name: str, levels: tuple[Level, ...], bounds: Bounds = (0.0, 1.0)) -> None:
     """Declare that results contain a metric, also one without a function."""
-    completed = shown.completed(name, levels, bounds)
+    completed = shown.complete(name, levels, bounds)
     if not (completed.table or completed.numbers or completed.ranks):
         raise ArgumentError(
             f"metric {name!r}: shown must have a table; pass shown=Shown(table=TableMetric(…))"

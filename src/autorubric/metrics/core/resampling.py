@@ -307,7 +307,7 @@ class Resampling:
         parts = (f"{kind} bootstrap", f"{self.confidence_level:.0%}", about, f"{self.n_resamples} resamples")
         return ", ".join(filter(None, parts))
 
-    def fixed(self) -> Self:
+    def with_fixed_seed(self) -> Self:
         """Return a copy with a fixed seed, so that all metrics computed with it use the same draws."""
         if isinstance(self.rng, np.random.Generator):
             return replace(self, rng=int(self.rng.integers(2**31)))
@@ -364,7 +364,7 @@ class Ends(NamedTuple):
     high: float | None
     se: float | None
 
-    def including(self, value: float) -> Ends:
+    def extend_to(self, value: float) -> Ends:
         """Return the interval, extended if needed to include the value."""
         if self.low is None or self.high is None:
             return self

@@ -366,7 +366,7 @@ def run_alt_tests(
     """
     import pandas as pd  # imported only when these tests are run
 
-    resampling, table = Resampling(rng=rng).fixed(), table_of(result, dataset)
+    resampling, table = Resampling(rng=rng).with_fixed_seed(), table_of(result, dataset)
     people = [rater for rater in table.raters if rater[0] == "human"]
     found: dict[str, AltTestResult] = {}
     if PANEL not in table.raters:

@@ -377,7 +377,7 @@ def _interval_score(
     if not sources or ends.low is None:
         reason: Reason = "degenerate_resamples" if sources else "no_spread"
         return Estimate(raw.value, n=raw.n, method=f"score of the report; {method}", reason=reason)
-    return Estimate(raw.value, *ends.including(raw.value), raw.n, f"score of the report; {method}")
+    return Estimate(raw.value, *ends.extend_to(raw.value), raw.n, f"score of the report; {method}")
 
 
 def _interval(drawn: Array, resampling: Resampling) -> Ends:

@@ -99,7 +99,7 @@ def _criteria_by_name(rubrics: Sequence[Rubric]) -> dict[str, set[str]]:
     """Return what was asked and counted under each name."""
     found: dict[str, set[str]] = {}
     for one in (one for rubric in rubrics for one in rubric):
-        found.setdefault(one.name or "", set()).add(repr((one.asked(), criterion_facts(one))))
+        found.setdefault(one.name or "", set()).add(repr((one.vote_fields(), criterion_facts(one))))
     return found
 
 

@@ -119,7 +119,7 @@ def ppi_estimate(units: Strata, options: CorrectionOptions, *, share: bool, name
     if ends.low is None or ends.high is None:
         return PPIEstimate(Estimate(value, n=n, method=text, reason="too_few_units"), lam)
     low, high = (min(max(end, 0.0), 1.0) if share else end for end in (ends.low, ends.high))
-    return PPIEstimate(Estimate(value, *Ends(low, high, ends.se).including(value), n, text), lam)
+    return PPIEstimate(Estimate(value, *Ends(low, high, ends.se).extend_to(value), n, text), lam)
 
 
 def _ends(units: Strata, options: CorrectionOptions, *, share: bool) -> tuple[Ends, str]:

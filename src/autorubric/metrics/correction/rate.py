@@ -299,4 +299,4 @@ def _rogan_gladen(seen: LabelledSample, options: CorrectionOptions) -> Estimate:
             reason = "uninformative_judge"
     if ends.low is None or ends.high is None:
         return Estimate(value, n=n, method=text, reason=reason)
-    return Estimate(value, *ends.including(value), n, text)
+    return Estimate(value, *ends.extend_to(value), n, text)

@@ -388,4 +388,4 @@ def _with_interval(
     text = f"{name}; {options.describe()}"
     text += f"; undefined resamples: {undefined}" if undefined else ""
     reason: Reason | None = "degenerate_resamples" if ends.low is None else None
-    return Estimate(value, *ends.including(value), n, text, reason)
+    return Estimate(value, *ends.extend_to(value), n, text, reason)

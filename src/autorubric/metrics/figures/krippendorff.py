@@ -215,7 +215,7 @@ def _read(ratings: Any, level: AlphaLevel, scale: Scale | None, options: CodedOp
     prior = prior_ratings(table.codes >= 0, table.counts, size)
     # Rows are sorted as in the table, because alpha does not distinguish raters.
     return replace(
-        table, size=size, prior=SmoothingPrior(np.sort(prior.rows, axis=1), prior.chances).merged()
+        table, size=size, prior=SmoothingPrior(np.sort(prior.rows, axis=1), prior.chances).merge_equal()
     )
 
 
@@ -239,7 +239,7 @@ def _pairable(codes: Codes, values: Array | None, options: IntervalOptions, note
     # Alpha does not distinguish raters, so rows are sorted; merging identical rows first leaves few.
     table = CountedRows(np.sort(table.rows, axis=1), table.counts)
     if members is None:
-        table = table.merged(size)
+        table = table.merge_equal(size)
     rated = (table.rows >= 0).sum(axis=1) if codes.size else np.zeros(len(codes), dtype=np.int64)
     kept = rated >= 2
     return _Pairable(

@@ -54,9 +54,9 @@ class CountedRows:
         are not merged.
         """
         table = cls(rows, np.ones(len(rows), dtype=np.int64))
-        return table if cluster is not None else table.merged(size)
+        return table if cluster is not None else table.merge_equal(size)
 
-    def merged(self, size: int) -> CountedRows:
+    def merge_equal(self, size: int) -> CountedRows:
         """Return the table with equal rows merged."""
         n_columns, base = self.rows.shape[1], size + 1
         if not self.rows.size or base**n_columns > _KEYS_UP_TO:
@@ -87,7 +87,7 @@ class SmoothingPrior:
     rows: Codes  # possible pseudo-units, shape `(p, n_columns)`
     chances: Array  # probability of each pseudo-unit, shape `(p,)`
 
-    def merged(self) -> SmoothingPrior:
+    def merge_equal(self) -> SmoothingPrior:
         """Return the distribution with equal rows merged."""
         rows, where = np.unique(self.rows, axis=0, return_inverse=True)
         return SmoothingPrior(rows, np.bincount(where.reshape(-1), weights=self.chances))
@@ -133,7 +133,7 @@ def prior_counts(n_ratings: Codes, how_many: Codes, size: int) -> SmoothingPrior
     counts = np.zeros((len(codes.rows), size), dtype=np.int64)
     unit, rater = np.nonzero(codes.rows >= 0)
     np.add.at(counts, (unit, codes.rows[unit, rater]), 1)
-    return SmoothingPrior(counts, codes.chances).merged()
+    return SmoothingPrior(counts, codes.chances).merge_equal()
 
 
 Chance: TypeAlias = Callable[[Array, Array], Array]

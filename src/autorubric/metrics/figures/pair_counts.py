@@ -136,7 +136,7 @@ class PairCounts:
         tied = _tied_weight(self.places, weights) - weights
         return np.asarray(found + (weights * tied).sum(-1) / 2)
 
-    def compared(self, weights: Array) -> Array:
+    def count_compared(self, weights: Array) -> Array:
         """Count the compared pairs for item weights of shape `(..., n)`."""
         own = (weights * weights).sum(-1) if self.ties == "credit" else _squares(self.places.gold, weights)
         return np.asarray((_squares(self.group, weights) - own) / 2)
@@ -148,7 +148,7 @@ class PairCounts:
         found = _look_up(self.rising, ones) + _look_up(falling, ones)
         return found if self.ties == "skip" else found + _tied_weight(self.places, ones) - 1
 
-    def compared_of_each(self) -> Array:
+    def count_compared_of_each(self) -> Array:
         """Count the compared pairs that include each item, shape `(n,)`."""
         size = np.bincount(self.group)[self.group]
         if self.ties == "credit":

@@ -49,7 +49,7 @@ def right_share(
     right, compared = np.zeros(items.n), np.zeros(items.n)
     for part in parts:
         right[part.items] = part.counts.right_of_each()
-        compared[part.items] = part.counts.compared_of_each()
+        compared[part.items] = part.counts.count_compared_of_each()
     if items.group is not None:
         return _mean_of_groups(items, (right, compared), name, note, options)
     figure = Figure(
@@ -71,7 +71,7 @@ def _share_of(parts: list[PairPart]) -> Compute:
 
     def compute(weights: Array) -> Array:
         right = sum(part.counts.right(weights[..., part.items]) for part in parts)
-        compared = sum(part.counts.compared(weights[..., part.items]) for part in parts)
+        compared = sum(part.counts.count_compared(weights[..., part.items]) for part in parts)
         return divide(np.asarray(right), np.asarray(compared))
 
     return compute

@@ -93,7 +93,9 @@ def judge_report(  # noqa: PLR0913 - a public entry point with many options
             be read.
     """
     modes = modes_of(abstain)
-    options = IntervalOptions(confidence_level=confidence_level, n_resamples=n_resamples, rng=rng).fixed()
+    options = IntervalOptions(
+        confidence_level=confidence_level, n_resamples=n_resamples, rng=rng
+    ).with_fixed_seed()
     table = table_of(result, dataset, scales=scales, truth=truth)
     return _report_on_table(table, truth, abstain, modes, options)
 
