@@ -92,14 +92,14 @@ class LoadTest:
             return False
         random = self.random_share
         self._share = min(0.9, self._rejections / _WATCHED)
-        self._restart(last)
+        self.count_from(last)
         return self._share >= (min(3 * random, (1 + random) / 2) if random else _MANY)
 
     def start(self, last: int) -> None:
         """Start the test; only requests with a number above `last` count."""
         self.is_running = True
         self._evidence = 0.0
-        self._restart(last)
+        self.count_from(last)
 
     def count(self, number: int, last: int, *, is_rejected: bool) -> bool:
         """Count the outcome of a request and return whether the test ends with it."""
@@ -120,10 +120,11 @@ class LoadTest:
             return False
         self.is_running = False
         self.random_share = self._share if is_random else 0.0
-        self._restart(last)
+        self.count_from(last)
         return True
 
-    def _restart(self, last: int) -> None:
+    def count_from(self, last: int) -> None:
+        """Count only requests with a number above `last`."""
         self._first = last
         self._answers, self._rejections = 0, 0
 
@@ -133,14 +134,15 @@ class LearnedWindow:
 
     __slots__ = (
         *("_accepted", "_answered_at", "_answers", "_asked_until", "_began", "_before", "_due", "_epoch"),
-        *("_floor", "_load_test", "_mean_seconds", "_paused_by", "_paused_until", "_rejected_at", "_timed"),
-        *("_unanswered", "size"),
+        *("_floor", "_load_test", "_mean_seconds", "_paused_by", "_paused_until", "_timed"),
+        *("_unanswered", "is_learned", "size"),
     )
 
     def __init__(self) -> None:
+        self.is_learned = False  # whether any request was rejected; nothing is recorded before
         self.size = math.inf
         self._accepted: OrderedDict[int, float] = OrderedDict()  # time of sending by number, unless rejected
-        self._began = self._rejected_at = math.inf  # times of the first request and rejection
+        self._began = -math.inf  # time of the first rejection
         self._mean_seconds, self._timed = 0.0, 0  # of an answer, over this many answers
         self._due = -math.inf
         self._answers = 0  # to delayed requests, since the last rejection
@@ -151,11 +153,6 @@ class LearnedWindow:
         self._paused_until = self._asked_until = -math.inf
         self._paused_by = 0
         self._load_test, self._before = LoadTest(), math.inf
-
-    @property
-    def is_learned(self) -> bool:
-        """Return whether any request was rejected."""
-        return self._rejected_at < math.inf
 
     def is_full(self, running: int) -> bool:
         """Return whether this many requests in flight fill the window, which is never smaller than 1."""
@@ -169,7 +166,6 @@ class LearnedWindow:
 
     def add_sent(self, number: int, running: int, now: float) -> bool:
         """Record a request that is sent, and return whether the window delayed it."""
-        self._began = min(self._began, now)
         self._accepted[number] = now
         if len(self._accepted) > _REMEMBERED:
             self._accepted.popitem(last=False)
@@ -201,12 +197,17 @@ class LearnedWindow:
 
     def add_rejection(self, sent: Sent, retry_after: float | None, left: int, last: int, now: float) -> None:
         """Lower the window after a rejected request, with `left` others in flight; pause if that is none."""
-        self._rejected_at = min(self._rejected_at, now)
+        if not self.is_learned:
+            self.is_learned = True
+            self._began = now
+            # The requests in flight are taken as sent now, in the burst that is too much.
+            self._accepted.update((number, now) for number in range(last - left, last + 1))
+            self._load_test.count_from(last - left)
         self._accepted.pop(sent.number, None)
         test = self._load_test
         if test.count(sent.number, last, is_rejected=True):
             self._end_test(last)
-        elif now - self._rejected_at >= _FIRST_SECONDS and self._timed and test.is_due(last):
+        elif now - self._began >= _FIRST_SECONDS and self._timed and test.is_due(last):
             self._start_test(last, now)
         if sent.number > self._epoch:
             self._epoch = last
@@ -227,7 +228,7 @@ class LearnedWindow:
             # During a pause there are no rejections that would lower the window step by step.
             self._lower(max(self.size / 2, _DECREASE * self._accepted_in_flight(now)), now)
         if retry_after is None:
-            since = max(self._rejected_at, self._answered_at)
+            since = max(self._began, self._answered_at)
             wait = max(_SHORTEST_PROBE, min(_LONGEST_PROBE, _PROBE * (now - since)))
             self._paused_until = max(self._paused_until, now + wait)
         else:

@@ -291,7 +291,8 @@ class _LocalSlot:
         traffic.requests.take(1, now)
         self._use = traffic.tokens.take(self.tokens, now)
         self.at = now
-        self.is_held = traffic.learned.add_sent(self.number, traffic.running, now)
+        if traffic.learned.is_learned:
+            self.is_held = traffic.learned.add_sent(self.number, traffic.running, now)
         self.wake()
 
     async def called(self) -> None:
@@ -317,10 +318,11 @@ class _LocalSlot:
     ) -> None:
         traffic = self.limiter.traffic
         traffic.running -= 1
-        if kind is None and not self._was_rejected:
-            traffic.learned.add_answer(self, traffic.sent, self.limiter.clock())
-        elif not self._was_rejected:
-            traffic.learned.add_end(self, traffic.sent)
+        if traffic.learned.is_learned and not self._was_rejected:
+            if kind is None:
+                traffic.learned.add_answer(self, traffic.sent, self.limiter.clock())
+            else:
+                traffic.learned.add_end(self, traffic.sent)
         if traffic.line:
             traffic.admit()
 
