@@ -176,7 +176,7 @@ def test_missing_scores_drop_the_item() -> None:
         ({"epsilon": -0.1}, "of at least 0"),
         ({"epsilon": math.nan}, "of at least 0"),
         ({"epsilon": math.inf}, "of at least 0"),
-        ({"groups": ["p"]}, "groups has 1 ids for 4 items"),
+        ({"groups": ["p"]}, "groups has 1 ids for 4 units; pass one id per unit"),
         ({"groups": ["p", "p", None, "q"]}, "groups has no id at position 2"),
         ({"groups": ["p", "p", "q", "q"], "cluster": [0, 1, 1, 1]}, "cluster must not split a group"),
         ({"cluster": [0]}, "1 ids for 4 units"),
