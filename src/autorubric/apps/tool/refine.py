@@ -115,8 +115,7 @@ async def refine_until(  # noqa: PLR0913 - the public contract
         max_calls: Maximum number of requests to models, including those sent by `revise`; None for no limit.
         max_cost: Maximum cost of these requests in US dollars; None for no limit. If set, models with an
             unknown price are not called.
-        **arguments: Other arguments of the request, such as `context`, and of `critique_evaluate`, such as
-            `timeout`.
+        **arguments: Other arguments of the request or of `critique_evaluate`, such as `context` or `timeout`.
 
     Raises:
         ArgumentError: If `max_rounds`, `min_score` or a limit is invalid. An error raised by `revise` is not

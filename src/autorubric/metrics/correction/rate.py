@@ -193,15 +193,13 @@ def corrected_rate(
         calib_judge: The judge's verdicts on the labelled items.
         method: Correction method.
         sampled: `"random"` if the labelled items are a random sample of the items under test; `"chosen"` if
-            they were picked by hand, which ppi++ cannot correct for. Never pick items based on the judge's
-            verdict.
+            they were picked by hand, which ppi++ cannot correct for. Never pick items by the judge's verdict.
         cluster: Cluster id of each item under test, such as a prompt or document.
         calib_cluster: Cluster id of each labelled item; ids shared with `cluster` denote the same cluster.
         **interval: See `CorrectionArguments`.
 
     Raises:
-        ArgumentError: If lengths differ, a verdict is not binary, an option is invalid, or ppi++ is used with
-            hand-picked items.
+        ArgumentError: If lengths differ, a verdict or option is invalid, or ppi++ gets hand-picked items.
 
     References:
         [1] W. J. Rogan, B. Gladen (1978), Estimating prevalence from the results of a screening test,

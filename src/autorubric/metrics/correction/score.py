@@ -190,8 +190,7 @@ def corrected_score(
     which preserves the correlation between criteria. Their quantiles are expanded to correct for few labels
     of the rarest answer [1], and tables are smoothed by 1/K² per table cell, one item in total. If more than
     a tenth of the resamples cannot be corrected, there is no interval (`degenerate_resamples`); label more
-    items. Missing judgments are excluded separately for each criterion. Means always stay within the range
-    that the answers' values and weights allow.
+    items. Missing judgments are excluded for each criterion. Means stay within the range of possible scores.
 
     Args:
         result: Run to correct. With `on="criteria"`, all items must have the same rubric.
@@ -207,9 +206,8 @@ def corrected_score(
         **interval: See `CorrectionArguments`. For criteria, `ci` must be `"auto"`, `"percentile"` or None.
 
     Raises:
-        ArgumentError: If an option is invalid, items have different rubrics, `result` is not a run (a table
-            of labels has no weights), or `calibration` has different judges, prompts or criteria. The message
-            names each difference.
+        ArgumentError: If an option is invalid, items have different rubrics, `result` is a table of labels
+            (without weights), or `calibration` has different judges, prompts or criteria, which are named.
 
     References:
         [1] T. C. Hesterberg (2015), What teachers should know about the bootstrap, The American Statistician

@@ -153,12 +153,10 @@ def compare_run(  # noqa: PLR0913 - a public entry point with many options
     """
     if stat is not None and stat not in get_args(RunStat):
         raise ArgumentError(f"stat must be one of {list(get_args(RunStat))} or None; got {stat!r}")
-    resampling = Resampling(
-        confidence_level=confidence_level, n_resamples=n_resamples, rng=rng
-    ).with_fixed_seed()
+    resampling = Resampling(confidence_level=confidence_level, n_resamples=n_resamples, rng=rng)
     table = table_of(result, dataset, scales=scales, truth=truth)
     cells = cells_of(table, Modes())
-    compared = _RaterComparisons(cells, stat or _usual_stat(cells), resampling)
+    compared = _RaterComparisons(cells, stat or _usual_stat(cells), resampling.with_fixed_seed())
     judges: list[Rater] = [("judge", name) for name in table.judges]
     pairs = [(a, b, compared.of(a, b)) for a, b in combinations(judges, 2)]
     best = compared.best(judges) if len(judges) > 1 else None
