@@ -10,9 +10,9 @@ import warnings
 import pytest
 import typer
 
-from autorubric import Gate
 from autorubric.cli.app import tolerate_narrow_encodings
 from autorubric.cli.command import Exit, guarded
+from autorubric.cli.gates import Gate
 from autorubric.cli.output import print_blocks, print_json
 from autorubric.errors import (
     ArgumentError,

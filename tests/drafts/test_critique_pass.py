@@ -22,7 +22,7 @@ from tests.drafts.teachers import (
     draft,
     good,
     read_lines,
-    routed,
+    route,
     write_lines,
 )
 
@@ -172,7 +172,7 @@ def test_any_evaluator_will_do(teacher: Any, drafts: Path, tmp_path: Path) -> No
 def test_a_teacher_may_say_where_its_reply_came_from(tmp_path: Path) -> None:
     """What a `TeacherReply` knows stands in the record."""
     drafts = write_lines(tmp_path / "drafts.jsonl", [draft(0)])
-    stats = generate_critiques(drafts, tmp_path, lambda prompt: routed(json.dumps(CRITIQUE)))
+    stats = generate_critiques(drafts, tmp_path, lambda prompt: route(json.dumps(CRITIQUE)))
     expected = {
         "provider": "openrouter",
         "selected_model": ROUTED_MODEL,

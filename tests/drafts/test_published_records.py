@@ -11,7 +11,7 @@ import pytest
 
 from autorubric import generate_critiques, load_critique_schema
 from autorubric.apps.drafts import TeacherPrompt, TeacherReply, load_critique_prompt_template
-from tests.drafts.teachers import CRITIQUE, ROUTED_MODEL, critique, draft, read_lines, routed, write_lines
+from tests.drafts.teachers import CRITIQUE, ROUTED_MODEL, critique, draft, read_lines, route, write_lines
 
 TEACHER: dict[str, Any] = {
     "provider": "openrouter",
@@ -140,7 +140,7 @@ def teacher_of(given: list[str]) -> Any:
     """A teacher that says where its replies came from."""
 
     def teacher(prompt: TeacherPrompt) -> TeacherReply:
-        return routed(given[int(prompt.draft_id.removeprefix("draft_"))])
+        return route(given[int(prompt.draft_id.removeprefix("draft_"))])
 
     return teacher
 

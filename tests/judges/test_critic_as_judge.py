@@ -226,7 +226,7 @@ async def test_a_critic_knows_its_criterion_by_what_it_asks():
     nameless = LikertCriterion(
         requirement="How?", scale=[LikertItem(val=1, description="a"), LikertItem(val=5, description="b")]
     )
-    assert (await Critic(Scripted(), nameless).ask(request_for(nameless.named("criterion_1")))).asked
+    assert (await Critic(Scripted(), nameless).ask(request_for(nameless.with_name("criterion_1")))).asked
     assert not (await critic.ask(request_for(binary()))).asked
     with pytest.raises(JudgeError, match="a different criterion with the same name 'helpfulness'"):
         await critic.ask(request_for(binary("helpfulness")))

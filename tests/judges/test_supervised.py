@@ -155,7 +155,7 @@ def test_a_criterion_that_was_not_trained_is_an_error_naming_the_trained(judge: 
 
 def test_an_answer_that_the_criterion_lacks_is_an_error(judge: SupervisedJudge) -> None:
     """A criterion of the same name with other answers cannot be answered."""
-    other = PLACE.named("refund")
+    other = PLACE.with_name("refund")
     with pytest.raises(JudgeError, match=r"learned the answer 'MET'.*\(sea, hills, nowhere\)"):
         ask(judge, other, "cash comes home")
 

@@ -81,12 +81,16 @@ def test_rubrics_per_item_match_by_name():
             "rubric": Rubric([other, BINARY]),
             "ground_truth": {"clear": "UNMET", "extra": "MET"},
         },
-        {"submission": "c", "rubric": Rubric([ORDINAL.named("clear")]), "ground_truth": {"clear": "high"}},
+        {
+            "submission": "c",
+            "rubric": Rubric([ORDINAL.with_name("clear")]),
+            "ground_truth": {"clear": "high"},
+        },
     ]
     given = run(
         [report(BINARY, "MET"), report(other, "MET")],
         [report(other, "MET"), report(BINARY, "UNMET")],
-        [report(ORDINAL.named("clear"), "high")],
+        [report(ORDINAL.with_name("clear"), "high")],
     )
     found = compute_metrics(given, RubricDataset(items=items))
     by_name = [(one.name, one.n_samples) for one in found.per_criterion]

@@ -236,7 +236,7 @@ def test_a_table_comes_from_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     configs = {one.name: one.evaluator for one in read.providers}
     assert all(isinstance(one, LLMConfig) for one in configs.values())
     assert [name for name, one in configs.items() if one.cache_enabled] == ["gpt4"]
-    assert read.named("custom:scan").specialised and read.named("gpt4").fast
+    assert read.by_name("custom:scan").specialised and read.by_name("gpt4").fast
     assert read.audit_path == tmp_path / "audit.jsonl"
     monkeypatch.setenv("AUTORUBRIC_PROVIDERS", str(path))
     assert provider_table(None) == provider_table(path) == provider_table(read)

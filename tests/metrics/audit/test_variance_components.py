@@ -12,9 +12,9 @@ from pandas import DataFrame
 from statsmodels.stats.anova import anova_lm
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics import Interval, icc, reliability, variance_components
+from autorubric.metrics import Interval, icc, variance_components
 from autorubric.metrics.audit.facets import arrange_votes, effects_of, variance_estimates
-from autorubric.metrics.audit.variance import Design, GeneralisabilityStudy
+from autorubric.metrics.audit.variance import Design, GeneralisabilityStudy, reliability
 from autorubric.metrics.core.label_table import table_of
 from tests.metrics.asserting import number
 from tests.metrics.audit.tables import Rows, value_rows
