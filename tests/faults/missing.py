@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from autorubric import Criterion, CriterionGrader, DataItem, EvalResult, Rubric, RubricDataset
 from autorubric.runs import evaluate_sync
@@ -68,7 +69,7 @@ def graded(
     name: str = "run",
     *,
     data: RubricDataset | None = None,
-    **options: object,
+    **options: Any,
 ) -> EvalResult:
     """The dataset judged into a run folder, without another try of what was refused."""
     grader = CriterionGrader(judges=[config(server, max_retries=0)])

@@ -94,7 +94,7 @@ def test_pauses_one_after_the_other_hold_a_request_back_no_longer_than_its_patie
         rejected = Limiter(limits, traffic, clock=clock, sleep=clock.sleep)
         for _ in range(5):
             await _reject(rejected, 50.0)
-        last = rejected.slot()
+        last: Any = rejected.slot()
         async with last:
             last.throttled(50.0)
         came = clock.now

@@ -23,6 +23,7 @@ from autorubric.metrics import (
     spec,
 )
 from autorubric.metrics.core.metric import show
+from autorubric.metrics.core.scales import Scale
 from autorubric.metrics.figures.specs import shown_metrics
 from tests.metrics.asserting import width
 
@@ -260,7 +261,7 @@ def test_an_unused_category_changes_no_plain_kappa():
 @pytest.mark.parametrize("shown", shown_metrics(), ids=lambda one: one.key)
 def test_results_contain_declared_metrics(shown):
     """Each has a field in `agreement`, a value at its levels, and a name, a heading and a title."""
-    scales = {
+    scales: dict[str, Scale] = {
         "binary": Binary(),
         "nominal": Nominal([0, 1]),
         "ordinal": Ordinal([0, 1]),

@@ -118,15 +118,15 @@ def test_figures_are_those_of_the_metrics(reports: Reports, kinds: dict[str, Any
     assert binary and len(binary) < len(told["criteria"])
     means = {one.name: one.mean for one in analysed.criteria}
     for one in told["criteria"]:
-        agreed = wanted.per_criterion.get(one["name"])
+        labelled = wanted.per_criterion.get(one["name"])
         if one["name"] in means and means[one["name"]].value is not None:
             assert one["mean"]["v"] == pytest.approx(means[one["name"]].value, abs=1e-5)
-        if agreed is None:
+        if labelled is None:
             continue
-        if agreed.accuracy.value is not None:
-            assert one["metrics"]["accuracy"]["v"] == pytest.approx(agreed.accuracy.value, abs=1e-5)
+        if labelled.accuracy.value is not None:
+            assert one["metrics"]["accuracy"]["v"] == pytest.approx(labelled.accuracy.value, abs=1e-5)
         if "confusion" in one:
-            assert one["confusion"]["counts"] == [list(row) for row in agreed.table]
+            assert one["confusion"]["counts"] == [list(row) for row in labelled.table]
     by_name = {one["name"]: one for one in told["judges"]["rows"]}
     assert set(by_name) == {"panel", "ann", "bob", "cyd"}
     for judge, found in wanted.per_judge.items():

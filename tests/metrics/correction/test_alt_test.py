@@ -125,6 +125,7 @@ def test_the_intervals_of_annotators_have_the_confidence_level() -> None:
     judge = np.where(rng.random(50) < 0.7, truth, 1 - truth)
     found = alt_test(judge, humans, confidence_level=0.8, n_resamples=50).per_annotator["a"]
     for one in (found.advantage, found.human_advantage):
+        assert one.value is not None
         expected = wilson(round(one.value * one.n), one.n, confidence_level=0.8)
         assert (one.low, one.high) == pytest.approx((expected.low, expected.high))
 
