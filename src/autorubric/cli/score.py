@@ -86,7 +86,7 @@ class Policies:
     ] = None
 
     def changes(self) -> dict[str, Any]:
-        """Return the policies that are set, as keywords of `EvalResult.rescored`."""
+        """Return the policies that are set, as keywords of `EvalResult.rescore`."""
         strategy = self.cannot_assess
         policies: dict[str, Any] = {
             "aggregation": self.aggregation,

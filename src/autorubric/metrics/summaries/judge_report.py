@@ -68,8 +68,9 @@ def judge_report(  # noqa: PLR0913 - a public entry point with many options
     The headline metrics are means over criteria. Their intervals, and the intervals of pooled metrics and of
     the human ceiling, use one set of resampled items for all raters, so differences between raters are
     paired. Intervals on single criteria are the ones that `agreement` computes with items as units. Metrics
-    that `compute_metrics` also reports have the same values, except that only this report includes
-    comparisons in its means over criteria. Criteria are matched by name and scale, never by position.
+    that `compute_metrics` also reports have the same values, with two exceptions: only this report includes
+    comparisons in its means over criteria, and its pooled kappa uses the chance agreement of each criterion.
+    Criteria are matched by name and scale, never by position.
 
     If annotators share a cell (pair of item and criterion), `human_ceiling` compares each with the others.
 
