@@ -9,7 +9,7 @@ from typing import Any
 from autorubric import Criterion, CriterionGrader, JudgeSpec, LLMConfig, RubricDataset
 from autorubric.judges import ModelJudge
 from autorubric.llm import LLMClient, ModelReply, ModelRequest
-from autorubric.llm.wire import body_of
+from autorubric.llm.wire import request_body
 
 _SENTENCE = "The river rose by a third in the week, and number {} of the stations gave a measured account. "
 _REQUIREMENTS = (
@@ -57,7 +57,7 @@ class _Recorder:
         self.bodies: list[bytes] = []
 
     async def send(self, request: ModelRequest) -> ModelReply:
-        self.bodies.append(body_of(request, {}))
+        self.bodies.append(request_body(request, {}))
         return ModelReply(text='{"reason": "so", "verdict": "MET"}', model=request.model)
 
     async def aclose(self) -> None:

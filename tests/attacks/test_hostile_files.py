@@ -27,7 +27,7 @@ from autorubric import (
 from autorubric.apps.tool import ProviderTable, critique_evaluate_sync
 from autorubric.errors import AutorubricError, DatasetError, ReplyError, RubricError
 from autorubric.judges.prompts import neutralise
-from autorubric.llm.reply_json import parse_json, parse_reply
+from autorubric.llm.reply_json import parse_reply, parse_reply_json
 from tests.servers.fixtures import OpenAIServer
 
 MEBIBYTE = 1 << 20
@@ -132,7 +132,7 @@ def test_nothing_in_a_file_is_run(tmp_path: Path) -> None:
 )
 def test_hostile_replies_are_read_or_refused_at_once(reply: str) -> None:
     """A judge's reply is read in time that grows with its length alone."""
-    for read in (parse_json, parse_reply):
+    for read in (parse_reply_json, parse_reply):
         with bounded(seconds=8, mebibytes=300):
             try:
                 read(reply)

@@ -131,7 +131,7 @@ def test_grade_keeps_labels_and_metadata(cli: Cli, table: str, rubric: str) -> N
     Path("rows.txt").write_text(ROWS, encoding="utf-8")
     refused = cli("grade", "--file", "rows.txt", *call, "--truth", "capital=right")
     assert refused.code == 2
-    assert "pass a table with --file (.csv, .tsv, .parquet, .jsonl)" in refused.err
+    assert "pass a table with --file (.jsonl, .csv, .tsv, .parquet)" in refused.err
 
 
 def test_grade_takes_one_row_of_a_table(cli: Cli, table: str, rubric: str) -> None:

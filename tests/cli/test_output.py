@@ -12,7 +12,7 @@ import typer
 
 from autorubric.cli.app import tolerate_narrow_encodings
 from autorubric.cli.command import Exit, guarded
-from autorubric.cli.gates import Gate
+from autorubric.cli.gates import ScoreGate
 from autorubric.cli.output import print_blocks, print_json
 from autorubric.errors import (
     ArgumentError,
@@ -94,7 +94,7 @@ def test_warnings_are_plain_lines(capsys: pytest.CaptureFixture[str]) -> None:
 )
 def test_scores_come_to_codes(score: float | None, least: float | None, code: int) -> None:
     """No score is 3 whatever the least; a score at the least is enough."""
-    assert Gate(fail_under=least).exit_code(score) == code
+    assert ScoreGate(fail_under=least).exit_code(score) == code
 
 
 @pytest.mark.parametrize(

@@ -148,6 +148,10 @@ def test_results_contain_a_metric(site: Path, folder: Path) -> None:
         ["Kappa", "Accuracy", "Extreme share"],
     ]
     assert found["page"] == pytest.approx([1 / 2] * 2, abs=1e-5)
+    gates = "extreme_share=.5,extreme_share@warm=.6"
+    said = _run(site, folder, "autorubric", "metrics", "experiments/six", "--fail-under", gates, status=1)
+    assert "extreme_share@warm is 0.500, below 0.6" in said
+    assert said.count("below") == 1
 
 
 def test_kind_judge_importer_and_executor_in_a_run(site: Path, folder: Path) -> None:

@@ -39,7 +39,7 @@ from autorubric.apps.tool.request import read_request
 from autorubric.errors import ArgumentError, AutorubricError, FileError, ReplyError
 from autorubric.llm import ModelReply
 from autorubric.llm.cache import ReplyCache
-from autorubric.llm.reply_json import parse_json, parse_reply
+from autorubric.llm.reply_json import parse_reply, parse_reply_json
 from autorubric.metrics.core.label_table import table_of
 from autorubric.runs import merge_runs
 from autorubric.support.read import read_structured
@@ -447,7 +447,10 @@ def loaders() -> dict[str, Loader]:
         Loader("attacks:a.yaml", lambda path: attacks_of(read_structured(path)), lambda: (_yaml(ATTACKS),)),
         Loader("request:r.json", _request, lambda: (_json(REQUEST),), (ArgumentError, FileError)),
         Loader(
-            "reply:object.txt", lambda path: parse_json(_text(path)), lambda: (REPLY.encode(),), (ReplyError,)
+            "reply:object.txt",
+            lambda path: parse_reply_json(_text(path)),
+            lambda: (REPLY.encode(),),
+            (ReplyError,),
         ),
         Loader(
             "reply:word.txt", lambda path: parse_reply(_text(path)), lambda: (b"**MET.**",), (ReplyError,)

@@ -17,16 +17,21 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import SpanKind, StatusCode
 
 from autorubric import (
+    ArgumentError,
     CriterionGrader,
     DataItem,
     Grader,
     JudgeSpec,
     LexicalJudge,
     LLMConfig,
+    RecordedJudge,
     Rubric,
     RubricDataset,
+    estimate,
     evaluate_sync,
 )
+from autorubric.apps.redteam import red_team_sync
+from autorubric.apps.strategy import RubricThreshold
 from autorubric.criteria import Submission
 from autorubric.errors import JudgeError
 from autorubric.grading import GradingTask
@@ -250,7 +255,7 @@ def test_spans_lie_in_the_callers(traces: Traces, tmp_path: Path) -> None:
 
 
 def test_a_traced_run_is_the_run_of_its_grader(openai_server: OpenAIServer, tmp_path: Path) -> None:
-    """The folder of a traced run is gone on with without tracing: nothing is asked again."""
+    """A traced run resumes without tracing, and nothing is asked again."""
     dataset = RubricDataset(rubric=RUBRIC, items=[DataItem(submission=TEXT, id=name) for name in "ab"])
     grader = CriterionGrader(llm_config=_model(openai_server))
     options: dict[str, Any] = {"experiment_name": "run", "experiments_dir": tmp_path, "show_progress": False}
@@ -259,6 +264,18 @@ def test_a_traced_run_is_the_run_of_its_grader(openai_server: OpenAIServer, tmp_
     second = evaluate_sync(dataset, grader, **options)
     assert asked == 4 and len(openai_server.log()) == asked
     assert first.get_scores() == second.get_scores()
+
+
+def test_functions_that_need_a_criterion_grader_take_a_traced_one(openai_server: OpenAIServer) -> None:
+    """The estimate, the check of recorded judges and the check of scores see the grader inside."""
+    dataset = RubricDataset(rubric=RUBRIC, items=[DataItem(submission=TEXT, id="a", ground_truth=None)])
+    model = CriterionGrader(llm_config=_model(openai_server))
+    assert estimate(dataset, Traces().of(model)).calls == estimate(dataset, model).calls == 2
+    recorded = CriterionGrader(judges=[RecordedJudge(judge_id="r", votes={})])
+    with pytest.raises(ArgumentError, match="recorded judges repeat stored votes"):
+        red_team_sync(dataset, Traces().of(recorded))
+    with pytest.raises(ArgumentError, match="from 0 to 1 for a normalized score"):
+        RubricThreshold(RUBRIC, Traces().of(model), min_score=2.0)
 
 
 def _ended(program: str) -> str:

@@ -32,7 +32,7 @@ from autorubric.llm.provider_errors import ProviderFailure, brief, error_of, is_
 from autorubric.llm.route import is_direct
 from autorubric.llm.specs import Mask
 from autorubric.llm.transport import Message, ReplySchema
-from autorubric.llm.wire import body_of, error_in, reply_of
+from autorubric.llm.wire import error_in, reply_in, request_body
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 NO_MASK = Mask(())
@@ -232,7 +232,7 @@ def test_a_body_holds_the_whole_request() -> None:
         schema=ReplySchema(name="V", schema={"type": "object"}),
         params={"temperature": 0.5, "extra_body": {"top_k": 3}},
     )
-    assert json.loads(body_of(request, {"my_token": "t"})) == {
+    assert json.loads(request_body(request, {"my_token": "t"})) == {
         "model": "m",
         "messages": [{"role": "user", "content": "ü ?"}],
         "response_format": {
@@ -265,7 +265,7 @@ def test_errors_in_envelopes_are_found(envelope: Any, error: Any) -> None:
 def test_a_reply_in_parts_is_joined() -> None:
     """Content may be a list of parts; those without text are left out."""
     content = [{"type": "text", "text": "a"}, {"type": "image"}, "x", {"type": "text", "text": "b"}]
-    reply = reply_of({"choices": [{"message": {"content": content, "reasoning": "r"}}]}, "m")
+    reply = reply_in({"choices": [{"message": {"content": content, "reasoning": "r"}}]}, "m")
     assert reply is not None
     assert (reply.text, reply.model, reply.usage, reply.reasoning) == ("ab", "m", None, "r")
 
@@ -297,5 +297,5 @@ def test_a_reply_in_parts_is_joined() -> None:
 )
 def test_any_envelope_is_a_reply_or_none(envelope: Any) -> None:
     """Reading an envelope never fails."""
-    reply = reply_of(envelope, "m")
+    reply = reply_in(envelope, "m")
     assert reply is None or isinstance(reply.text, str)

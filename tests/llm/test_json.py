@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given, strategies as st
 
 from autorubric.errors import ReplyError
-from autorubric.llm.reply_json import parse_json, parse_json_list, parse_reply, without_thinking
+from autorubric.llm.reply_json import parse_json_list, parse_reply, parse_reply_json, without_thinking
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
 VALUES = st.recursive(
@@ -31,7 +31,7 @@ def test_an_object_is_read_whatever_stands_around_it(
     """Prose without braces and code fences change nothing."""
     text = json.dumps(payload, ensure_ascii=ascii_only)
     closing = "\n```" if fence else ""
-    assert parse_json(f"{before}\n{fence}{text}{closing}{after}") == payload
+    assert parse_reply_json(f"{before}\n{fence}{text}{closing}{after}") == payload
 
 
 @given(st.text())
@@ -44,7 +44,7 @@ def test_an_object_is_read_whatever_stands_around_it(
 def test_any_text_gives_an_object_or_a_reply_error(text: str) -> None:
     """Nothing but the typed error escapes, and what is read can be written as UTF-8."""
     try:
-        payload = parse_json(text)
+        payload = parse_reply_json(text)
     except ReplyError as error:
         assert error.reply == text
     else:
@@ -82,7 +82,7 @@ def test_any_text_gives_an_object_or_a_reply_error(text: str) -> None:
 )
 def test_what_models_write_is_read(text: str, payload: dict[str, Any]) -> None:
     """Trailing commas, raw line breaks, stray braces, reasoning, drafts and single-element lists."""
-    assert parse_json(text) == payload
+    assert parse_reply_json(text) == payload
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_what_models_write_is_read(text: str, payload: dict[str, Any]) -> None:
 def test_what_cannot_be_read_says_why(text: str, said: str) -> None:
     """The message can be sent back to the model."""
     with pytest.raises(ReplyError, match=said):
-        parse_json(text)
+        parse_reply_json(text)
 
 
 @pytest.mark.parametrize(
@@ -150,13 +150,13 @@ def test_a_hostile_megabyte_takes_no_time(text: str) -> None:
     """Reading is linear, where a square of the size would take hours, and deep nesting is a typed error."""
     started = time.process_time()
     with contextlib.suppress(ReplyError):
-        parse_json(text)
+        parse_reply_json(text)
     assert time.process_time() - started < 30
 
 
 def test_numbers_keep_their_kind() -> None:
     """Integers stay integers, and floats are finite."""
-    payload = parse_json('{"a": 1, "b": 1.0, "c": 1e-400}')
+    payload = parse_reply_json('{"a": 1, "b": 1.0, "c": 1e-400}')
     assert isinstance(payload["a"], int) and isinstance(payload["b"], float)
     assert math.isfinite(payload["c"])
 
@@ -250,4 +250,4 @@ def test_reasoning_is_no_part_of_a_text() -> None:
 
 def test_a_reply_may_quote_what_it_rewrites() -> None:
     """Where objects may differ, the last one counts."""
-    assert parse_json('Before: {"a": 0}, after: {"a": 1}', may_differ=True) == {"a": 1}
+    assert parse_reply_json('Before: {"a": 0}, after: {"a": 1}', may_differ=True) == {"a": 1}

@@ -15,9 +15,9 @@ from autorubric.metrics import (
     Binary,
     Estimate,
     Interval,
+    MetricDisplay,
     Nominal,
     Ordinal,
-    Shown,
     TableMetric,
     agreement,
     spec,
@@ -280,6 +280,10 @@ def test_results_contain_declared_metrics(shown):
 def test_shown_metrics_need_a_table_and_a_free_name():
     """The error names the metric."""
     with pytest.raises(ArgumentError, match="'lonely': shown must have a table"):
-        show(Shown(), "lonely", ("binary",))
+        show(MetricDisplay(), "lonely", ("binary",))
     with pytest.raises(ArgumentError, match="already contain a metric 'kappa'"):
-        show(Shown(table=TableMetric(name="k", hits=lambda tables: tables[..., 0, 0])), "kappa", ("binary",))
+        show(
+            MetricDisplay(table=TableMetric(name="k", hits=lambda tables: tables[..., 0, 0])),
+            "kappa",
+            ("binary",),
+        )

@@ -287,8 +287,10 @@ def test_a_criterion_shows_figures_and_confusion(page: Any) -> None:
     matrix = page.locator("table.matrix tbody td").all_inner_texts()
     assert [int(cell) for cell in matrix] == [n for row in one["confusion"]["counts"] for n in row]
     row = page.locator("tr", has_text="Cohen's kappa").inner_text()
-    assert f"{one['kappa']['v']:.2f}" in row
-    assert f"[{one['kappa']['lo']:.2f}, {one['kappa']['hi']:.2f}]".replace("-", "−") in row
+    assert f"{one['metrics']['kappa']['v']:.2f}" in row
+    assert (
+        f"[{one['metrics']['kappa']['lo']:.2f}, {one['metrics']['kappa']['hi']:.2f}]".replace("-", "−") in row
+    )
     page.click(".looks a >> nth=0")
     settled(page, "#/item/")
 

@@ -43,7 +43,7 @@ def test_a_run_that_only_fails_is_stopped_with_one_message(
     result = graded(tmp_path, config(openai_server, max_parallel_requests=4))
     assert result.stopped == "same_error"
     (notice,) = [notice for notice in result.notices if "same error" in notice]
-    told = "stopped: all 5 judgements of judge 'openai/m' so far failed with the same error"
+    told = "stopped: all 5 judgments of judge 'openai/m' so far failed with the same error"
     assert notice.startswith(f"{told}: {error}: ")
     assert notice.count(f"HTTP {status}") == 1
     assert len(openai_server.log()) <= 12
@@ -97,7 +97,7 @@ def test_what_was_answered_stays_and_only_the_rest_is_asked_later(
     ]
     stopped = graded(tmp_path, *judges)
     assert stopped.stopped == "same_error"
-    assert any("all 5 judgements of judge 'bad' so far failed" in notice for notice in stopped.notices)
+    assert any("all 5 judgments of judge 'bad' so far failed" in notice for notice in stopped.notices)
     good = [seen["body"]["model"] for seen in openai_server.log()].count("good")
     assert 0 < good < 400
     openai_server.reset()
@@ -166,7 +166,7 @@ def test_requests_that_broke_together_count_once_after_an_answer() -> None:
         watch.now += 10.0
         watch.vote("ProviderConnectionError: gone", seconds=9.0)
     assert watch.said == [
-        "the last 5 judgements of judge 'j' failed with the same error: ProviderConnectionError: gone"
+        "the last 5 judgments of judge 'j' failed with the same error: ProviderConnectionError: gone"
     ]
 
 

@@ -22,8 +22,9 @@ from autorubric import (
     RubricDataset,
 )
 from autorubric.errors import ArgumentError, DatasetError, RunFormatError, RunMismatchError
-from autorubric.runs import GradedItem, ItemWork, executor as _executor, grade_item
+from autorubric.runs import GradedItem, ItemWork, grade_item
 from autorubric.runs.executor import executor_of
+from autorubric.support.extensions import EXECUTORS_GROUP
 from tests.runs.runs import TEXTS, CountingJudge, as_if_killed, run, small_dataset, small_rubric
 
 
@@ -265,7 +266,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "site" / "batches-1.0.dist-info"
     folder.mkdir(parents=True)
     (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: batches\nVersion: 1.0\n", encoding="utf-8")
-    points = f"[{_executor.GROUP}]\nbatches = {__name__}:_Batches\nbroken = no_such_module:x\n"
+    points = f"[{EXECUTORS_GROUP}]\nbatches = {__name__}:_Batches\nbroken = no_such_module:x\n"
     (folder / "entry_points.txt").write_text(points, encoding="utf-8")
     monkeypatch.syspath_prepend(str(folder.parent))
 

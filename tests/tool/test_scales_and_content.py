@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from autorubric.apps.tool.request import detect_type, misfit_note
-from autorubric.apps.tool.response import format_score, label_of
+from autorubric.apps.tool.response import format_score, label_text
 from tests.tool.replies import REQUEST, Critical, ask, scored
 
 VALUES = st.floats(0, 1)
@@ -36,7 +36,7 @@ def test_the_bounds_belong_to_the_better_word(value: float, letter: str, passes:
     """Letters begin at .9, .8, .7 and .6, pass at .7, labels at .9, .7 and .5."""
     assert format_score(value, "letter") == letter
     assert format_score(value, "pass-fail") == passes
-    assert label_of(value) == label
+    assert label_text(value) == label
 
 
 @given(VALUES)
@@ -45,7 +45,7 @@ def test_numbers_and_words_agree(value: float) -> None:
     ten, hundred = format_score(value, "0-10"), format_score(value, "0-100")
     assert isinstance(ten, int | float) and isinstance(hundred, int | float)
     assert 0 <= ten <= 10 and math.isclose(10 * ten, hundred, abs_tol=1e-6)
-    assert (label_of(value) == "Excellent") == (ten >= 9) == (format_score(value, "letter") == "A")
+    assert (label_text(value) == "Excellent") == (ten >= 9) == (format_score(value, "letter") == "A")
     assert (format_score(value, "pass-fail") == "pass") == (ten >= 7)
 
 
@@ -55,7 +55,7 @@ def test_numbers_and_words_agree(value: float) -> None:
 )
 def test_words_go_by_the_value_itself(value: float, label: str, letter: str, passes: str) -> None:
     """A value just below a bound is not lifted over it, in words or as a number; noise is no value."""
-    assert (label_of(value), format_score(value, "letter"), format_score(value, "pass-fail")) == (
+    assert (label_text(value), format_score(value, "letter"), format_score(value, "pass-fail")) == (
         label,
         letter,
         passes,
@@ -78,7 +78,7 @@ def test_better_is_never_shown_as_worse(first: float, second: float) -> None:
 def test_nothing_stays_nothing() -> None:
     """What has no value has no score on any scale, and no label."""
     assert {format_score(None, scale) for scale in ("0-10", "0-100", "letter", "pass-fail")} == {None}
-    assert label_of(None) is None
+    assert label_text(None) is None
 
 
 @given(st.lists(st.integers(0, 10), min_size=2, max_size=2))

@@ -346,7 +346,7 @@ def two_raters(truth: list[str], pred: list[str], ratings: Rows) -> None:
     assert_type(ar.metrics.spec("cohen_kappa"), ar.metrics.MetricSpec)
     assert_type([one.name for one in ar.metrics.SPECS], list[str])
     table = ar.metrics.TableMetric(name="share of all", hits=lambda tables: tables[..., 0, 0])
-    assert_type(ar.metrics.Shown(table=table).table, ar.metrics.TableMetric | None)
+    assert_type(ar.metrics.MetricDisplay(table=table).table, ar.metrics.TableMetric | None)
 
 
 def numbers(truth: list[float], pred: list[float]) -> None:

@@ -12,10 +12,8 @@ from typer.core import TyperCommand, TyperGroup
 
 from autorubric._version import VERSION
 from autorubric.cli.command import guarded
-from autorubric.support.extensions import extension_names, load_extension
+from autorubric.support.extensions import COMMANDS_GROUP, extension_names, load_extension
 
-COMMANDS_GROUP: Final = "autorubric.commands"
-"""The entry point group of other commands."""
 COMMANDS: Final = {
     "init": ("files:init", "Write a rubric, a run file and sample data as a starting point."),
     "grade": ("grade:grade", "Grade one text against a rubric."),

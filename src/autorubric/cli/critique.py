@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, Literal
 
 import autorubric
 from autorubric.cli.command import Exit, guarded, notice, stoppable
-from autorubric.cli.gates import Gate, exceeds_max_lost, max_lost_option
+from autorubric.cli.gates import ScoreGate, exceeds_max_lost, max_lost_option
 from autorubric.cli.options import JsonFlag, MaxCalls, MaxCost, argument, demand, flag, option
 from autorubric.cli.output import print_result
 from autorubric.cli.panel import Models
@@ -292,7 +292,7 @@ def _refine_code(stats: Mapping[str, Any], fail_under: float | None, max_lost: f
     if stats["success_rate"] is None:
         # There was nothing to refine, so nothing could have failed.
         return Exit.DONE
-    return Gate(fail_under=fail_under).exit_code(stats["success_rate"])
+    return ScoreGate(fail_under=fail_under).exit_code(stats["success_rate"])
 
 
 def _refine_blocks(stats: Mapping[str, Any]) -> list[Block]:

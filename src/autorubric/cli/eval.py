@@ -14,7 +14,7 @@ import typer
 
 import autorubric
 from autorubric.cli.command import Exit, guarded, in_flags, notice
-from autorubric.cli.gates import Gate
+from autorubric.cli.gates import ScoreGate
 from autorubric.cli.options import (
     RUN_DEFAULTS,
     Columns,
@@ -30,7 +30,7 @@ from autorubric.cli.options import (
     option,
 )
 from autorubric.cli.output import print_result, run_blocks
-from autorubric.cli.panel import JUDGE, Panel
+from autorubric.cli.panel import JUDGE, PanelOptions
 from autorubric.cli.runs import mean_score, new_run_name, report_stop, run_counts, run_resumable, shard_inputs
 from autorubric.criteria.values import VerdictCounts
 from autorubric.errors import ArgumentError
@@ -125,8 +125,8 @@ def evaluate(  # noqa: PLR0913 - one parameter per group of options
     *,
     columns: Columns,
     run: RunOptions,
-    panel: Panel,
-    gate: Gate,
+    panel: PanelOptions,
+    gate: ScoreGate,
     as_json: JsonFlag = False,
 ) -> Exit:
     """Grade a dataset and store the results in a run folder.
@@ -221,7 +221,13 @@ def _override_setup(
 
 
 def _run(
-    setup: autorubric.runs.RunSetup, run: RunOptions, gate: Gate, stem: str, *, is_named: bool, as_json: bool
+    setup: autorubric.runs.RunSetup,
+    run: RunOptions,
+    gate: ScoreGate,
+    stem: str,
+    *,
+    is_named: bool,
+    as_json: bool,
 ) -> Exit:
     """Run the evaluation and print its result; with `is_named`, the run file contains the run's name."""
     config = setup.config

@@ -17,7 +17,7 @@ from autorubric.cli.output import print_json
 from autorubric.criteria.values import Submission
 from autorubric.errors import ArgumentError, DatasetError, Fault, FileError
 from autorubric.rubric.similar_names import similar_names
-from autorubric.support.read import FORMATS, read_structured
+from autorubric.support.read import TEXT_FORMATS, read_structured
 from autorubric.support.write import write_text_atomic
 
 Template = Literal["support-reply", "rag-faithfulness", "summary", "essay", "code-review", "agent-run"]
@@ -198,7 +198,7 @@ def _warnings(rubrics: Iterable[autorubric.Rubric]) -> list[str]:
 
 def _kind_of(file: Path, rubric: Path | None) -> Literal["rubric", "dataset", "run"]:
     """Return the kind of a file: tables, JSON lines and files with items or submissions are datasets."""
-    if rubric is not None or file.suffix.lower() not in FORMATS or file.suffix.lower() == ".jsonl":
+    if rubric is not None or file.suffix.lower() not in TEXT_FORMATS or file.suffix.lower() == ".jsonl":
         return "dataset"
     try:
         data = read_structured(file).data

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Annotated, Any, Final, NamedTuple
 
 import autorubric
@@ -14,6 +15,7 @@ from autorubric.cli.options import demand, option
 from autorubric.cli.runs import CRITERION_FIELDS, criterion_figure
 from autorubric.criteria.values import MAX_LOST, VerdictCounts
 from autorubric.errors import ArgumentError
+from autorubric.support.extensions import METRICS_GROUP, extension_names
 
 
 def max_lost_option(help: str) -> Any:
@@ -42,7 +44,7 @@ def fail_under_option(help: str, **settings: Any) -> Any:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Gate:
+class ScoreGate:
     """The gates on scores and on lost verdicts."""
 
     fail_under: Annotated[
@@ -106,9 +108,19 @@ _LOW: Final = ".low"
 _WITH_ENDS: Final = ("sensitivity", "specificity", *_OF_SCORES)
 _BOOTSTRAPPED: Final = ("accuracy", "kappa")
 """Metrics whose mean over criteria has a bootstrap interval."""
-_NAMES: Final = "|".join(map(re.escape, [*_ALIASES, *_MEANS, *_OF_SCORES]))
-# Names of criteria may hold commas: one that separates gates is followed by the name of a figure.
-_BETWEEN: Final = re.compile(rf",(?=\s*(?:{_NAMES})(?:{re.escape(_LOW)})?[@=])")
+
+
+@cache
+def _means() -> Mapping[str, str]:
+    """Return the fields of means over criteria by metric, with the metrics of installed packages."""
+    return _MEANS | {name: f"criterion_{name}" for name in extension_names(METRICS_GROUP)}
+
+
+@cache
+def _between_gates() -> re.Pattern[str]:
+    """Return the pattern of a comma between gates; names of criteria may contain commas as well."""
+    names = "|".join(map(re.escape, [*_ALIASES, *_means(), *_OF_SCORES]))
+    return re.compile(rf",(?=\s*(?:{names})(?:{re.escape(_LOW)})?[@=])")
 
 
 class MetricGate(NamedTuple):
@@ -123,7 +135,7 @@ class MetricGate(NamedTuple):
 
 def read_gates(values: Sequence[str]) -> list[MetricGate]:
     """Parse `--fail-under` values into gates."""
-    return [_gate(part.strip()) for value in values for part in _BETWEEN.split(value)]
+    return [_gate(part.strip()) for value in values for part in _between_gates().split(value)]
 
 
 def _gate(value: str) -> MetricGate:
@@ -140,8 +152,8 @@ def _gate(value: str) -> MetricGate:
             f"--fail-under must be METRIC=X, such as tpr=.9, kappa@tone=0.4 or tnr.low=.8; got {value!r}"
         )
     known = _ALIASES.get(name, name)
-    if known not in _MEANS and (at or known not in _OF_SCORES):
-        allowed = ", ".join([*_ALIASES, *_MEANS] if at else [*_ALIASES, *_MEANS, *_OF_SCORES])
+    if known not in _means() and (at or known not in _OF_SCORES):
+        allowed = ", ".join([*_ALIASES, *_means(), *(() if at else _OF_SCORES)])
         raise ArgumentError(f"--fail-under {value!r}: unknown metric {name!r}; available: {allowed}")
     # Recall is sensitivity, which has an interval.
     known = "sensitivity" if low and known == "recall" else known
@@ -152,7 +164,7 @@ def _gate(value: str) -> MetricGate:
             f"--fail-under {value!r}: .low is not available for {where}, but for: tpr, tnr, recall, "
             f"{', '.join(ends)}"
         )
-    if least > 1:
+    if least > 1 and known not in extension_names(METRICS_GROUP):
         raise ArgumentError(f"--fail-under {value!r}: metrics are at most 1, so {least:g} always fails")
     return MetricGate(text, known, criterion or None, low, least)
 
@@ -173,8 +185,8 @@ def check_gates(gates: Sequence[MetricGate], found: autorubric.metrics.MetricsRe
         elif value < gate.least:
             notice(f"{gate.text} is {value:.3f}, below {gate.least:g}")
             worst = worst or Exit.BELOW
-        if value is not None and gate.criterion is None and gate.figure in _MEANS:
-            done, of = found.defined[_MEANS[gate.figure]]
+        if value is not None and gate.criterion is None and gate.figure in _means():
+            done, of = found.defined[_means()[gate.figure]]
             if done < of:
                 notice(f"{gate.text} is the mean over {done} of {of} criteria; it is undefined on the others")
     return worst
@@ -188,7 +200,7 @@ def _value(gate: MetricGate, found: autorubric.metrics.MetricsResult) -> tuple[f
         scored = getattr(found, _OF_SCORES[gate.figure])
         ends = scored.ci.lower if scored.ci else None
         return (ends if gate.low else scored.coefficient), scored.reason or "too few items for an interval"
-    name = _MEANS[gate.figure]
+    name = _means()[gate.figure]
     if gate.low and getattr(found, name) is not None:
         if gate.figure in _BOOTSTRAPPED:
             ends = getattr(found.bootstrap, f"{gate.figure}_ci")
@@ -199,7 +211,7 @@ def _value(gate: MetricGate, found: autorubric.metrics.MetricsResult) -> tuple[f
 
 
 def _why_no_mean(figure: str, found: autorubric.metrics.MetricsResult) -> str:
-    of = found.defined[_MEANS[figure]][1]
+    of = found.defined[_means()[figure]][1]
     if figure in ("precision", "recall", "sensitivity", "specificity", "f1") and not of:
         return "no criterion is binary"
     label = {"sensitivity": "MET", "recall": "MET", "specificity": "UNMET"}.get(figure)

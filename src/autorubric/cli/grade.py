@@ -9,13 +9,14 @@ from typing import Annotated, Final
 
 import autorubric
 from autorubric.cli.command import Exit, Without, guarded, notice
-from autorubric.cli.gates import Gate
+from autorubric.cli.gates import ScoreGate
 from autorubric.cli.options import Columns, JsonFlag, NoPreflight, argument, option
 from autorubric.cli.output import print_result, read_input, report_json
-from autorubric.cli.panel import JudgeNames, Panel, run_and_close
+from autorubric.cli.panel import JudgeNames, PanelOptions, run_and_close
+from autorubric.datasets.store import FORMATS
 from autorubric.errors import ArgumentError
 
-_TABLES: Final = (".csv", ".tsv", ".parquet", ".jsonl")
+_TABLES: Final = tuple(suffix for suffix, form in FORMATS.items() if form.has_rows)
 """Suffixes of files whose rows are items; other files hold one text."""
 
 
@@ -89,8 +90,8 @@ def grade(  # noqa: PLR0913 - one parameter per option
     columns: Annotated[Columns, Without("reference")],
     no_preflight: NoPreflight = False,
     *,
-    panel: Panel,
-    gate: Gate,
+    panel: PanelOptions,
+    gate: ScoreGate,
     as_json: JsonFlag = False,
 ) -> Exit:
     """Grade one text against a rubric.

@@ -14,7 +14,7 @@ from autorubric.cli.command import Exit, Without, command_group, guarded, notice
 from autorubric.cli.labels import Labels, Truth
 from autorubric.cli.options import JsonFlag, RunFolder, Seed, flag, option, read_pairs
 from autorubric.cli.output import print_result
-from autorubric.cli.runs import open_run
+from autorubric.cli.runs import open_stored_run
 from autorubric.criteria.values import VerdictCounts
 from autorubric.errors import ArgumentError
 from autorubric.runs.reopen import stored_policy
@@ -113,7 +113,7 @@ def compare(
 
     Exit codes: 0 success, 2 invalid command line, file or run folder.
     """
-    result = open_run(run)
+    result = open_stored_run(run)
     found = autorubric.metrics.compare_run(result, labels.labelled(result, truth), rng=seed)
     if not found.n_items:
         notice(f"{run} has no labels, so judges cannot be compared; pass the labelled dataset with --dataset")
@@ -175,7 +175,7 @@ def audit(  # noqa: PLR0913 - one parameter per option
     families = parts.families()
     if (parts.item is None) != (parts.threshold is None):
         raise ArgumentError("--item and --threshold must be used together")
-    result = open_run(run)
+    result = open_stored_run(run)
     found = cli.audit.Audit(result, labels.labelled(result, truth), families, seed, abstain)
     if parts.item is not None and parts.threshold is not None:
         made = found.decision(parts.item, parts.threshold, stored_policy(run))

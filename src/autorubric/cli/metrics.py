@@ -12,7 +12,7 @@ from autorubric.cli.gates import MaxLost, check_gates, needs_bootstrap, read_gat
 from autorubric.cli.labels import LabelledFile, Labels, Truth
 from autorubric.cli.options import JsonFlag, RunFolder, Seed, argument, flag, option
 from autorubric.cli.output import print_result
-from autorubric.cli.runs import labelled_verdicts, open_run
+from autorubric.cli.runs import labelled_verdicts, open_stored_run
 from autorubric.errors import ArgumentError
 
 MetricGates = Annotated[
@@ -56,7 +56,7 @@ def metrics(  # noqa: PLR0913 - one parameter per option
     --fail-under is undefined, or more of its verdicts were lost or assumed than --max-lost allows.
     """
     gates = read_gates(fail_under or [])
-    result = open_run(run)
+    result = open_stored_run(run)
     labelled = labels.labelled(result, truth)
     found = result.compute_metrics(
         labelled, bootstrap=bootstrap or needs_bootstrap(gates), per_judge=per_judge

@@ -78,7 +78,7 @@ _DEFAULT_METHODS: Final = ", ".join(getattr(_POLICIES, field) for field in _AGGR
 
 
 @dataclass(frozen=True, kw_only=True)
-class Panel(Models):
+class PanelOptions(Models):
     """How the judges of a panel vote, and how their votes are combined."""
 
     temperature: Annotated[

@@ -9,7 +9,7 @@ from autorubric.cli.command import Exit, guarded, notice
 from autorubric.cli.gates import exceeds_max_lost, max_lost_option
 from autorubric.cli.options import Columns, DatasetFile, JsonFlag, NoPreflight, RubricFile, option
 from autorubric.cli.output import print_result
-from autorubric.cli.panel import JudgeNames, Panel, run_and_close
+from autorubric.cli.panel import JudgeNames, PanelOptions, run_and_close
 from autorubric.criteria.values import MAX_LOST
 
 Attacks = Annotated[
@@ -44,7 +44,7 @@ def redteam(  # noqa: PLR0913 - one parameter per option
     attacks: Attacks = None,
     limit: AttackedItems = None,
     no_preflight: NoPreflight = False,
-    panel: Panel,
+    panel: PanelOptions,
     fail_over: FailOver = None,
     max_lost: MaxLostAnswers = None,
     as_json: JsonFlag = False,

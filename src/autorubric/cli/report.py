@@ -16,7 +16,7 @@ from autorubric.cli.command import Exit, guarded, notice
 from autorubric.cli.gates import fail_under_option, max_lost_option
 from autorubric.cli.options import Columns, JsonFlag, RunFolder, flag, option
 from autorubric.cli.output import open_in_browser, print_json
-from autorubric.cli.runs import open_run
+from autorubric.cli.runs import open_stored_run
 from autorubric.criteria.values import MAX_LOST
 from autorubric.errors import ArgumentError
 from autorubric.runs.export import ExportFormat, ExportTable
@@ -68,7 +68,7 @@ def report(
 
     Exit codes: 0 success, 2 invalid command line, file or run folder.
     """
-    result = open_run(run)
+    result = open_stored_run(run)
     before = autorubric.EvalResult.from_experiment(baseline) if baseline is not None else None
     shown = _read_critique(critique) if critique is not None else None
     result.to_html(out, baseline=before, critique=shown, max_chars=max_chars)
@@ -203,7 +203,7 @@ def export(
         raise ArgumentError(f"--table votes requires --format csv, parquet or jsonl, not {format}")
     if out is None and format == "parquet":
         raise ArgumentError("Parquet is a binary format; name the output file with --out")
-    result = open_run(run)
+    result = open_stored_run(run)
     content = result.export(format, table=table, fail_under=fail_under, max_lost=max_lost)
     if out is None:
         if hasattr(sys.stdout, "buffer"):

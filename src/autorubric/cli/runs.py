@@ -73,7 +73,7 @@ def new_run_name(stem: str, folder: Path) -> str:
     return next(name for name in names if not (folder / name).exists())
 
 
-def open_run(folder: Path) -> autorubric.EvalResult:
+def open_stored_run(folder: Path) -> autorubric.EvalResult:
     """Open a stored run, and print its notices."""
     result = autorubric.EvalResult.from_experiment(folder)
     notice(*result.notices)

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 import autorubric
 from autorubric.cli.command import Exit, guarded, notice
-from autorubric.cli.gates import Gate, MaxLost, fail_under_option
+from autorubric.cli.gates import MaxLost, ScoreGate, fail_under_option
 from autorubric.cli.options import (
     JsonFlag,
     MaxCalls,
@@ -25,7 +25,7 @@ from autorubric.cli.options import (
     read_pairs,
 )
 from autorubric.cli.output import print_result, run_blocks
-from autorubric.cli.panel import METHODS, JudgeNames, Panel
+from autorubric.cli.panel import METHODS, JudgeNames, PanelOptions
 from autorubric.cli.runs import mean_score, new_run_name, report_stop, run_counts, run_resumable
 from autorubric.errors import ArgumentError
 from autorubric.scoring.policies import CannotAssessConfig, CannotAssessStrategy
@@ -43,7 +43,7 @@ NewRubric = Annotated[
 
 
 @dataclass(frozen=True, kw_only=True)
-class Policies:
+class PolicyOptions:
     """How stored votes are combined and scored; unset options keep the run's policies."""
 
     aggregation: Annotated[
@@ -104,7 +104,7 @@ def score(
     run: RunFolder,
     rubric: NewRubric = None,
     *,
-    policies: Policies,
+    policies: PolicyOptions,
     fail_under: RequiredMean = None,
     max_lost: MaxLost = None,
     as_json: JsonFlag = False,
@@ -132,7 +132,7 @@ def score(
     after = before.rescore(new, **changes)
     notice(*after.notices)
     print_result(lambda: _json(run, before, after), lambda: _blocks(before, after), as_json=as_json)
-    gate = Gate(fail_under=fail_under, max_lost=max_lost)
+    gate = ScoreGate(fail_under=fail_under, max_lost=max_lost)
     return gate.exit_code(mean_score(after), after.verdicts, unjudged=after.failed_items)
 
 
@@ -218,7 +218,7 @@ def rejudge(  # noqa: PLR0913 - one parameter per option
     no_preflight: NoPreflight = False,
     no_progress: NoProgress = False,
     *,
-    panel: Panel,
+    panel: PanelOptions,
     seed: Seed = 0,
     as_json: JsonFlag = False,
 ) -> Exit:

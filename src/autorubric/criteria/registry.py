@@ -9,13 +9,11 @@ from typing import Final, TypeVar
 
 from autorubric.criteria.base import BaseCriterion
 from autorubric.errors import ArgumentError
-from autorubric.support.extensions import extension_names, load_extension
+from autorubric.support.extensions import KINDS_GROUP, extension_names, load_extension
 from autorubric.support.objects import Json
 
 KindT = TypeVar("KindT", bound=type[BaseCriterion])
 
-KINDS_GROUP = "autorubric.kinds"
-"""The entry point group in which installed packages register kinds of criterion by their `type` tags."""
 
 _OWN: Final[Mapping[str, str]] = {
     "analytic_rubric": "levels",

@@ -364,7 +364,9 @@ class RubricDataset(BaseDataset):
         DataFrame, in which columns of mixed types are text.
         """
         ids = [self.item_id(i) for i in range(len(self))]
-        return in_library(_tables.frame_of(_tables.table_of(self._contents(), ids, texts=False)), library)
+        return in_library(
+            _tables.frame_of(_tables.table_of_items(self._contents(), ids, texts=False)), library
+        )
 
     @classmethod
     def from_dataframe(

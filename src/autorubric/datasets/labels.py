@@ -248,14 +248,14 @@ class _LabelMerger:
         return items
 
 
-Cells = Mapping[int, Mapping[str, Json]]
+LabelCells = Mapping[int, Mapping[str, Json]]
 """Labels by item position and criterion name."""
 
 
 def check_savable(dataset: RubricDataset, path: str | Path) -> None:
     """Check that `save_truth` can write to the file."""
     suffix = Path(path).suffix.lower()
-    writable = suffix in FORMATS and suffix != ".parquet"
+    writable = suffix in FORMATS and FORMATS[suffix].saves_labels
     if not writable or (suffix not in CSV_SUFFIXES and dataset.field_map):
         what = "a file whose keys differ from the dataset format" if writable else suffix
         raise ArgumentError(
@@ -264,7 +264,7 @@ def check_savable(dataset: RubricDataset, path: str | Path) -> None:
 
 
 def save_truth(
-    dataset: RubricDataset, path: str | Path, cells: Cells, fields: FieldMap | None = None
+    dataset: RubricDataset, path: str | Path, cells: LabelCells, fields: FieldMap | None = None
 ) -> None:
     """Save new labels of a dataset to the file that the dataset was read from.
 

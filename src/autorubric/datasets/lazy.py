@@ -70,7 +70,7 @@ _MOST_FAULTS = 100
 """Number of errors after which the rest of a file is not read."""
 
 
-class Rows(Protocol):
+class LazyRows(Protocol):
     """The rows of a file, by position."""
 
     source: str
@@ -108,7 +108,7 @@ class LazyItems(Sequence[DataItem]):
     has errors, they are reported together with those of the following items.
     """
 
-    def __init__(self, rows: Rows, read: ReadRow, *, distinct: bool = False) -> None:
+    def __init__(self, rows: LazyRows, read: ReadRow, *, distinct: bool = False) -> None:
         self.rows = rows
         self._read = read
         self._distinct = distinct
@@ -210,7 +210,7 @@ class LazyItems(Sequence[DataItem]):
 class _PartRows:
     """The rows of a file at some positions."""
 
-    def __init__(self, rows: Rows, positions: range) -> None:
+    def __init__(self, rows: LazyRows, positions: range) -> None:
         self.source = rows.source
         self._rows = rows
         self._positions = positions

@@ -15,13 +15,13 @@ from autorubric.datasets.tables import (
     contents_of_csv,
     contents_of_parquet,
     hf_rows,
+    items_of_rows,
     parquet_of,
-    read_rows,
-    table_of,
+    table_of_items,
 )
 from autorubric.errors import ArgumentError, DatasetError
 from autorubric.rubric.rubric import Rubric
-from autorubric.support.extensions import load_extension
+from autorubric.support.extensions import IMPORTERS_GROUP, load_extension
 from autorubric.support.objects import Json
 from autorubric.support.read import (
     Document,
@@ -42,10 +42,8 @@ class FileFormat(NamedTuple):
     read: Callable[[Path, Rubric | None, FieldMap | None], Contents]
     write: Callable[[Path, Contents, Sequence[str]], None]
     stream: Callable[[Path, Rubric | None], Contents] | None = None  # reads items on access
-
-
-IMPORTERS_GROUP: Final = "autorubric.importers"
-"""The entry point group of importers: functions from a path to a dataset, named by the suffix."""
+    has_rows: bool = False  # one row or line per item
+    saves_labels: bool = True  # whether new labels can be saved into the file that was read
 
 
 def find_importer(path: str | Path) -> Any:
@@ -135,7 +133,7 @@ def _read_rows(
     guess = fields or not header
     if not guess or (chosen := guess_row_fields(rows, fields or {}, rubric)) is None:
         return reader.contents(header, rows, header_at=header_at, rubric=rubric)
-    items, pairs = read_rows(rows, chosen, rubric, reader.faults)
+    items, pairs = items_of_rows(rows, chosen, rubric, reader.faults)
     contents = reader.contents(header, items, header_at=header_at, rubric=rubric)
     return contents._replace(fields=chosen, pairs=pairs)
 
@@ -154,12 +152,12 @@ def _write_lines(path: Path, contents: Contents, ids: Sequence[str]) -> None:
 def _write_csv(path: Path, contents: Contents, ids: Sequence[str]) -> None:
     _check_table(path, contents)
     delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
-    write_text_atomic(path, write_csv(*table_of(contents, ids, texts=True), delimiter))
+    write_text_atomic(path, write_csv(*table_of_items(contents, ids, texts=True), delimiter))
 
 
 def _write_parquet(path: Path, contents: Contents, ids: Sequence[str]) -> None:
     _check_table(path, contents)
-    write_bytes_atomic(path, parquet_of(table_of(contents, ids, texts=True)))
+    write_bytes_atomic(path, parquet_of(table_of_items(contents, ids, texts=True)))
 
 
 def _check_table(path: Path, contents: Contents) -> None:
@@ -170,9 +168,11 @@ def _check_table(path: Path, contents: Contents) -> None:
 
 
 _DOCUMENT: Final = FileFormat(_read_document, _write_document)
-_LINES: Final = FileFormat(_read_lines, _write_lines, stream_lines)
-_CSV: Final = FileFormat(contents_of_csv, _write_csv)
-_PARQUET: Final = FileFormat(contents_of_parquet, _write_parquet, stream_parquet)
+_LINES: Final = FileFormat(_read_lines, _write_lines, stream_lines, has_rows=True)
+_CSV: Final = FileFormat(contents_of_csv, _write_csv, has_rows=True)
+_PARQUET: Final = FileFormat(
+    contents_of_parquet, _write_parquet, stream_parquet, has_rows=True, saves_labels=False
+)
 
 FORMATS: Final[Mapping[str, FileFormat]] = {
     ".json": _DOCUMENT,
@@ -190,7 +190,7 @@ def contents_of_hf(given: Any, rubric: Rubric | None, fields: FieldMap) -> Conte
     """Return the dataset in a Hugging Face `datasets.Dataset`, which is recognised by its attributes."""
     faults = Faults("RubricDataset.from_hf")
     placed = ((("rows", position), row) for position, row in enumerate(hf_rows(given)))
-    rows, _ = read_rows(placed, fields, rubric, faults)
+    rows, _ = items_of_rows(placed, fields, rubric, faults)
     return DatasetReader(faults).contents({}, rows, rubric=rubric)
 
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from autorubric.datasets.fields import guess_fields
 from autorubric.datasets.item import DataItem
-from autorubric.datasets.lazy import KnownLine, LazyItems, LineRows, ReadRow, Rows, line_starts
+from autorubric.datasets.lazy import KnownLine, LazyItems, LazyRows, LineRows, ReadRow, line_starts
 from autorubric.datasets.read import Contents, DatasetReader, check_labels
 from autorubric.datasets.tables import (
     TABLE_COLUMNS,
@@ -87,7 +87,7 @@ class StreamedItems(LazyItems):
     def __init__(
         self,
         path: Path,
-        rows: Rows,
+        rows: LazyRows,
         read: ReadRow,
         alone: Callable[[], bool],
         as_stored: Callable[[Any], KnownLine | None] = lambda row: None,

@@ -225,7 +225,7 @@ class TableReader:
         return cell
 
 
-def read_rows(
+def items_of_rows(
     placed: Iterable[tuple[FilePath, Json]], fields: FieldMap, rubric: Rubric | None, faults: Faults
 ) -> tuple[list[tuple[FilePath, Json]], list[tuple[str, str]]]:
     """Return rows of JSON as fields of items, other keys being metadata, and the pairs of keys."""
@@ -252,7 +252,7 @@ class Table(NamedTuple):
     rows: list[dict[str, Any]]
 
 
-def table_of(contents: Contents, ids: Sequence[str], *, texts: bool) -> Table:
+def table_of_items(contents: Contents, ids: Sequence[str], *, texts: bool) -> Table:
     """Convert a dataset to a table; with `texts`, every cell is a string for a file."""
     rows = [_row(item, item_id, contents, texts) for item, item_id in zip(contents.items, ids, strict=True)]
     used = dict.fromkeys(column for row in rows for column in row)

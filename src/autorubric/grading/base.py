@@ -80,6 +80,11 @@ class Grader(ABC):
         """The models that the grader can call; empty if there are none or it does not report them."""
         return ()
 
+    @property
+    def unwrapped(self) -> Grader:
+        """The grader that does the work of a wrapper such as `trace_grader`; itself if it is no wrapper."""
+        return self
+
     def check_rubrics(self, rubrics: Iterable[Rubric]) -> None:  # noqa: B027 - most graders take any
         """Reject rubrics that the grader cannot use, before any request is sent.
 

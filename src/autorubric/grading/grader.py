@@ -344,6 +344,12 @@ def warn_of_equal_samples(members: Sequence[PanelMember], *, stacklevel: int = 3
             )
 
 
+def criterion_grader(grader: object) -> CriterionGrader | None:
+    """Return the `CriterionGrader` that does a grader's work, also inside wrappers; None if there is none."""
+    inner = grader.unwrapped if isinstance(grader, Grader) else None
+    return inner if isinstance(inner, CriterionGrader) else None
+
+
 def _judge_settings(member: PanelMember) -> Mapping[str, Any]:
     return {k: v for k, v in member.to_dict().items() if k not in ("judge_id", "weight", "samples")}
 

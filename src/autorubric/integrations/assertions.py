@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias
 from autorubric.criteria.values import MAX_LOST, Submission
 from autorubric.errors import ArgumentError, Fault, NotJudgedError, RubricError
 from autorubric.grading.base import Grader, GradingTask
-from autorubric.grading.grader import CriterionGrader
+from autorubric.grading.grader import CriterionGrader, criterion_grader
 from autorubric.integrations.test_in_progress import current_test
 from autorubric.judges.lexical import LexicalJudge
 from autorubric.rubric.rubric import Rubric
@@ -315,6 +315,7 @@ def _warn_of_word_matching() -> None:
 
 def _samples(grader: Grader) -> int:
     """Return the number of sample indices that one repeat uses; 0 if all judges are offline."""
-    if not isinstance(grader, CriterionGrader):
+    inner = criterion_grader(grader)
+    if inner is None:
         return 1
-    return max((member.samples for member in grader.members if not member.is_offline), default=0)
+    return max((member.samples for member in inner.members if not member.is_offline), default=0)

@@ -19,8 +19,7 @@ def trace_grader(grader: Grader, *, content: bool = False, tracer_provider: Any 
     Spans are children of the span that is current when grading starts. Each text's span (`grade`) has a
     `gen_ai.evaluation.result` event per criterion and a child span per judge call, with the attributes
     defined by the GenAI semantic conventions. The wrapped grader can be used wherever a `Grader` is accepted,
-    and run folders do not change. Only functions that inspect a `CriterionGrader` (`estimate`, `red_team`,
-    `RubricThreshold`) need the original grader.
+    and run folders do not change.
 
     Args:
         grader: The grader to wrap.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -16,9 +16,10 @@ from opentelemetry import trace
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode, Tracer, TracerProvider
 
 from autorubric.grading.base import Grader, GraderDescription, GradingTask
-from autorubric.grading.grader import CriterionGrader
+from autorubric.grading.grader import criterion_grader
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.names import prefix_of
+from autorubric.rubric.rubric import Rubric
 from autorubric.scoring.reports import EnsembleCriterionReport, EnsembleEvaluationReport
 from autorubric.scoring.votes import JudgeVote, Listener, VoteCast, VoteExchange, Votes
 
@@ -56,6 +57,15 @@ class TracedGrader(Grader):
         """Return the models that the grader may call."""
         return self._grader.models
 
+    @property
+    def unwrapped(self) -> Grader:
+        """Return the grader that records no spans."""
+        return self._grader.unwrapped
+
+    def check_rubrics(self, rubrics: Iterable[Rubric]) -> None:
+        """Reject rubrics that the grader cannot use."""
+        self._grader.check_rubrics(rubrics)
+
     def aggregate(self, task: GradingTask, votes: Votes) -> EnsembleEvaluationReport:
         """Aggregate the votes under the grader's policy without recording a span."""
         return self._grader.aggregate(task, votes)
@@ -90,7 +100,8 @@ class TracedGrader(Grader):
 
     def _judges(self) -> Mapping[str, LLMConfig]:
         """Return the models by judge id."""
-        members = self._grader.members if isinstance(self._grader, CriterionGrader) else ()
+        inner = criterion_grader(self._grader)
+        members = inner.members if inner is not None else ()
         return {member.judge_id: member.config for member in members if member.config is not None}
 
     def _tell(self, span: Span, report: EnsembleEvaluationReport) -> None:

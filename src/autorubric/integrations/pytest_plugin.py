@@ -24,7 +24,7 @@ from autorubric.integrations.test_in_progress import (
 
 if TYPE_CHECKING:
     from autorubric.grading.base import Grader
-    from autorubric.integrations.pytest_runs import Panel
+    from autorubric.integrations.pytest_runs import PytestPanel
 
 
 _MARKER = "rubric(min_score, max_lost=0.05, repeats=1, min_pass_rate=1.0): grades texts with assert_rubric"
@@ -33,7 +33,7 @@ _SETTINGS = (
     ("api_key_env", "NAME", "environment variable that contains the API key"),
     ("cache_dir", "DIR", "folder for cached model responses"),
 )
-_PANEL: pytest.StashKey[Panel] = pytest.StashKey()
+_PANEL: pytest.StashKey[PytestPanel] = pytest.StashKey()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -146,7 +146,7 @@ def _outcome_line(figures: dict[str, Any]) -> str:
     return line if score is None else f"{line}; mean score {float(score):.3f}"
 
 
-def _panel(config: pytest.Config) -> Panel:
+def _panel(config: pytest.Config) -> PytestPanel:
     """Return the grader of the pytest run, created on first use."""
     if _PANEL not in config.stash:
         config.stash[_PANEL] = _runs().panel_of(config)

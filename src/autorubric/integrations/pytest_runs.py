@@ -26,7 +26,7 @@ _SHOWN_FAILURES: Final = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Panel:
+class PytestPanel:
     """The grader of a pytest run."""
 
     own: CriterionGrader
@@ -50,7 +50,7 @@ class Panel:
         run_sync(self.own.aclose())
 
 
-def panel_of(config: pytest.Config) -> Panel:
+def panel_of(config: pytest.Config) -> PytestPanel:
     """Create the grader that is specified on the command line or, by default, in the ini file."""
     given: list[str] | None = config.getoption("--rubric-judge")
     named = (config.getini("rubric_judge") if given is None else given) or [_DEFAULT]
@@ -72,7 +72,7 @@ def panel_of(config: pytest.Config) -> Panel:
         own = CriterionGrader(judges=judges)
     except ValueError as error:
         raise pytest.UsageError(str(error)) from None
-    return Panel(
+    return PytestPanel(
         own=own,
         named=tuple(named),
         has_leave=given is not None and bool(own.models),

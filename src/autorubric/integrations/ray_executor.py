@@ -21,7 +21,7 @@ from typing import Any, Final
 
 from autorubric.errors import ArgumentError, MissingDependencyError, RunError
 from autorubric.grading.base import Grader
-from autorubric.integrations.ray_worker import Keeper, Report, Worker
+from autorubric.integrations.ray_worker import Keeper, Worker, WorkerReport
 from autorubric.llm.budget import SpendingLimit, budget_in_force
 from autorubric.runs.config import EvalConfig
 from autorubric.runs.executor import ItemWork
@@ -251,7 +251,7 @@ class _Crew:
             hand.has_begun, self._stillborn = True, 0
             self._wake()
             while True:
-                reports: dict[str, Report] = await _result(hand.actor.reports.remote())
+                reports: dict[str, WorkerReport] = await _result(hand.actor.reports.remote())
                 for item_id, report in reports.items():
                     await self._receive(report, hand.under_way[item_id])
         except RayActorError as error:
@@ -272,7 +272,7 @@ class _Crew:
                 piece.done.set_exception(failure)
         self._wake()
 
-    async def _receive(self, report: Report, piece: _Piece) -> None:
+    async def _receive(self, report: WorkerReport, piece: _Piece) -> None:
         piece.votes += report.votes
         for event in report.votes:
             self._listener.vote_cast(event)

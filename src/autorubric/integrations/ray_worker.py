@@ -281,7 +281,7 @@ class KeeperGate:
 
 
 @dataclass(slots=True)
-class Report:
+class WorkerReport:
     """What happened to an item since the last report on it."""
 
     votes: list[VoteCast] = field(default_factory=list)
@@ -299,7 +299,7 @@ class Worker:
         line = KeeperLine(name, keeper, counts_cost=bool(counts_cost))
         self._budget = None if counts_cost is None else line
         self._keeps_exchanges = keeps_exchanges
-        self._reports: defaultdict[str, Report] = defaultdict(Report)
+        self._reports: defaultdict[str, WorkerReport] = defaultdict(WorkerReport)
         self._has_reports = asyncio.Event()
         self._running: set[asyncio.Task[None]] = set()
         self._bug: BaseException | None = None
@@ -311,11 +311,11 @@ class Worker:
         self._running.add(task)
         task.add_done_callback(self._running.discard)
 
-    async def reports(self) -> dict[str, Report]:
+    async def reports(self) -> dict[str, WorkerReport]:
         """Wait for something to report and return it by item id; raise a bug after all reports."""
         await self._has_reports.wait()
         await asyncio.sleep(_GATHERED)
-        reports, self._reports = self._reports, defaultdict(Report)
+        reports, self._reports = self._reports, defaultdict(WorkerReport)
         if self._bug is None:
             self._has_reports.clear()
         elif not reports:

@@ -23,7 +23,7 @@ from autorubric.judges.critic_prompt import (
     EvaluatorCall,
     PromptTemplate,
     listed,
-    text_of,
+    variable_text,
 )
 from autorubric.judges.evaluators import Evaluator, EvaluatorLike, evaluator_of
 from autorubric.judges.model import demand_text
@@ -225,7 +225,7 @@ class Critic:
     def describe(self) -> dict[str, Json]:
         """Return everything that affects the votes: evaluator, criterion, template and reference."""
         own = {"critic": self.criterion.vote_fields(), "prompt_template": self.prompt_template}
-        return {**self._evaluator.describe(), **own, "reference": text_of(self.reference)}
+        return {**self._evaluator.describe(), **own, "reference": variable_text(self.reference)}
 
     async def ask(self, request: JudgeRequest) -> JudgeReply:
         """Return the critic's vote on its own criterion, or a reply with `asked=False` for other criteria.

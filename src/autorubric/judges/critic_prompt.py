@@ -106,7 +106,7 @@ class PromptTemplate:
         return "".join(parts)
 
 
-def text_of(value: Any) -> str:
+def variable_text(value: Any) -> str:
     """Convert a value to text; None becomes an empty string."""
     return "" if value is None else str(value)
 
@@ -193,7 +193,7 @@ class Case:
     @property
     def text(self) -> str:
         """The output as text."""
-        return text_of(self.value)
+        return variable_text(self.value)
 
     def cut_to(self, submission: Submission) -> Case:
         """Return the case with a shortened submission."""
@@ -258,12 +258,12 @@ def _number_output(case: Case, number: int, next_to_input: bool) -> str:
 
 
 def _number_input(case: Case, number: int) -> str:
-    return f"Input {number}:\n{text_of(case.input)}"
+    return f"Input {number}:\n{variable_text(case.input)}"
 
 
 def _tag(cases: Sequence[Case], call: EvaluatorCall) -> str:
-    given = [None if one is None else text_of(one) for one in (call.context, call.reference)]
-    own = [text for case in cases for text in (text_of(case.input), case.text)]
+    given = [None if one is None else variable_text(one) for one in (call.context, call.reference)]
+    own = [text for case in cases for text in (variable_text(case.input), case.text)]
     thoughts = [case.submission.thinking for case in cases if case.submission.thinking is not None]
     return item_tag(*given, *own, *thoughts)
 
@@ -279,9 +279,9 @@ def _material(cases: Sequence[Case], call: EvaluatorCall) -> str:
     tag = _tag(cases, call)
     parts = []
     if call.context is not None:
-        parts.append(delimit("context", text_of(call.context), tag))
+        parts.append(delimit("context", variable_text(call.context), tag))
     if call.reference is not None:
-        parts.append(delimit("reference", text_of(call.reference), tag))
+        parts.append(delimit("reference", variable_text(call.reference), tag))
     for number, case in enumerate(cases, 1):
         parts += _delimit_parts(case, tag, str(number) if call.batch else None)
     return "\n\n".join(parts)
@@ -290,7 +290,7 @@ def _material(cases: Sequence[Case], call: EvaluatorCall) -> str:
 def _delimit_parts(case: Case, tag: str, number: str | None) -> list[str]:
     parts = []
     if case.input is not None:
-        parts.append(delimit("query", text_of(case.input), tag, name=number))
+        parts.append(delimit("query", variable_text(case.input), tag, name=number))
     if case.submission.thinking is not None:
         parts.append(delimit("thinking", case.submission.thinking, tag, name=number))
     if not case.shown.names:

@@ -27,7 +27,7 @@ from autorubric.judges.prompts import (
 )
 from autorubric.llm.client import LLMClient
 from autorubric.llm.config import LLMConfig
-from autorubric.llm.reply_json import parse_json, parse_reply
+from autorubric.llm.reply_json import parse_reply, parse_reply_json
 from autorubric.llm.transport import Exchange, ModelQuestion
 from autorubric.scoring.votes import VoteExchange
 from autorubric.support.objects import Json
@@ -180,7 +180,7 @@ class ModelJudge:
         read: Callable[[Any], ReadT],
     ) -> Awaitable[Reply[ReadT]]:
         demand_text(self.judge_id, request)
-        parse = parse_reply if request.criterion.takes_bare else parse_json
+        parse = parse_reply if request.criterion.takes_bare else parse_reply_json
 
         def question_of(submissions: Submissions) -> ModelQuestion[ReadT]:
             prompt = prompt_for(submissions[0])

@@ -27,7 +27,7 @@ from autorubric.judges.recorded import RecordedJudge
 from autorubric.judges.supervised import SupervisedJudge
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.names import owner_of, unset_variable
-from autorubric.support.extensions import extension_names, load_extension
+from autorubric.support.extensions import JUDGES_GROUP, extension_names, load_extension
 from autorubric.support.objects import Json
 
 JudgeLike: TypeAlias = "JudgeSpec | Judge | LLMConfig | str | JudgeFunction"
@@ -182,8 +182,6 @@ def _config_of(judge: Judge) -> LLMConfig | None:
 
 
 _OWN: Final = ("lexical", "supervised", "recorded")
-JUDGES_GROUP: Final = "autorubric.judges"
-"""The entry point group of other judges: functions that take the text after `NAME:` and return a judge."""
 _NAMED: Final = re.compile(r"([\w.@+ -]+)=(.+)", re.DOTALL)
 
 
@@ -268,7 +266,10 @@ def names_model(text: str) -> bool:
     if kind in extension_names(JUDGES_GROUP):
         return False
     if kind in _OWN:
-        raise ArgumentError("a built-in judge must be lexical, supervised:TRAIN or recorded:CSV#RATER")
+        others = "".join(f", {name}:TEXT" for name in extension_names(JUDGES_GROUP))
+        raise ArgumentError(
+            f"a judge that is not a model must be lexical, supervised:TRAIN or recorded:CSV#RATER{others}"
+        )
     if not colon:
         _refuse_slip(text)
     return True

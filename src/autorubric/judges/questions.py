@@ -22,12 +22,12 @@ from autorubric.judges.critic_prompt import (
     EvaluatorCall,
     Prompt,
     PromptTemplate,
-    text_of,
+    variable_text,
     variables,
 )
 from autorubric.judges.prompts import ComposedPrompt
 from autorubric.judges.vote import reply_text
-from autorubric.llm.reply_json import parse_json
+from autorubric.llm.reply_json import parse_reply_json
 from autorubric.llm.transport import ReplySchema
 from autorubric.support.objects import Json
 from autorubric.support.reading_errors import short_repr
@@ -38,12 +38,12 @@ def _payload_of(result: Any, schema: type[BaseModel]) -> Json:
     if isinstance(result, schema):
         return result.model_dump()
     if isinstance(result, str):
-        return parse_json(result)
+        return parse_reply_json(result)
     if isinstance(result, Mapping | list):
         return result
     text = getattr(result, "text", None)
     if isinstance(text, str):
-        return parse_json(text)
+        return parse_reply_json(text)
     if isinstance(result, BaseModel):
         return result.model_dump()
     raise ReplyError(
@@ -168,7 +168,7 @@ def case_of(criterion: BaseCriterion, output: Any, input: Any) -> Case:
         submission = _parse_submission("" if output is None else output)
         value = submission.text
     else:
-        submission, value = Submission(text=text_of(output)), output
+        submission, value = Submission(text=variable_text(output)), output
     bound, shown = criterion, Shown()
     if compares:
         bound = criterion.bind(submission)
@@ -228,15 +228,15 @@ def _parse_submission(output: Any) -> Submission:
 
 
 def _request(case: Case, call: EvaluatorCall) -> JudgeRequest:
-    reference = None if call.reference is None else text_of(call.reference)
+    reference = None if call.reference is None else variable_text(call.reference)
     if call.request is not None:
         return replace(call.request, reference_submission=reference)
     return JudgeRequest(
         criterion=case.criterion,
         submission=case.submission,
-        query=None if case.input is None else text_of(case.input),
+        query=None if case.input is None else variable_text(case.input),
         reference_submission=reference,
-        guidelines=None if call.context is None else text_of(call.context),
+        guidelines=None if call.context is None else variable_text(call.context),
         shuffle=False,
         order=case.shown.names,
     )

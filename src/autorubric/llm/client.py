@@ -14,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 from autorubric.errors import ArgumentError, ProviderError, ReplyError
 from autorubric.llm.cache import CacheStats
 from autorubric.llm.config import LLMConfig
-from autorubric.llm.reply_json import parse_json
+from autorubric.llm.reply_json import parse_reply_json
 from autorubric.llm.route import Route
 from autorubric.llm.transport import (
     Exchange,
@@ -177,7 +177,7 @@ class LLMClient:
         return await self._converse(
             ModelQuestion(
                 messages=tuple(messages),
-                decode=lambda text: read(parse_json(text)),
+                decode=lambda text: read(parse_reply_json(text)),
                 schema=schema,
                 sample=sample,
             )

@@ -35,14 +35,12 @@ from autorubric.llm.specs import (
     texts_in,
     write_spec,
 )
-from autorubric.support.extensions import extension_names
+from autorubric.support.extensions import TRANSPORTS_GROUP, extension_names
 from autorubric.support.objects import REASON_LENGTH, Json
 
 TransportName = Literal["auto", "litellm", "openai_compatible"]
 """Transport that reaches a model; `auto` chooses by the model's name and `api_base`."""
 
-TRANSPORTS_GROUP: Final = "autorubric.transports"
-"""The entry point group of other transports: functions that take the `LLMConfig` and return a `Transport`."""
 
 TruncatePolicy = Literal["end", "middle"]
 """Part of a text that is removed if it is too long for the model."""

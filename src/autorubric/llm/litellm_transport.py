@@ -50,7 +50,7 @@ from autorubric.llm.provider_errors import (
 )
 from autorubric.llm.specs import Mask, environment_secrets
 from autorubric.llm.transport import LARGEST_ANSWER, Message, ModelReply, ModelRequest
-from autorubric.llm.wire import error_in, reply_of, response_format, token_limit
+from autorubric.llm.wire import error_in, reply_in, response_format, token_limit
 from autorubric.support.objects import Json
 
 if TYPE_CHECKING:
@@ -306,7 +306,7 @@ class LiteLLMTransport:
         ]
 
     def _read(self, request: ModelRequest, response: Any, dropped: tuple[str, ...]) -> ModelReply:
-        reply = reply_of(_envelope(response), request.model)
+        reply = reply_in(_envelope(response), request.model)
         if reply is None:
             self._fail(ServerError, "the response is not a chat completion; check api_base")
         cost = (getattr(response, "_hidden_params", None) or {}).get("response_cost")

@@ -31,7 +31,7 @@ from autorubric.llm.provider_errors import (
 )
 from autorubric.llm.specs import Mask
 from autorubric.llm.transport import LARGEST_ANSWER, ModelReply, ModelRequest
-from autorubric.llm.wire import body_of, error_in, reply_of
+from autorubric.llm.wire import error_in, reply_in, request_body
 from autorubric.support.json_text import read_compact
 from autorubric.support.objects import IdentityCache, Json
 
@@ -64,7 +64,7 @@ class OpenAITransport:
 
     async def send(self, request: ModelRequest) -> ModelReply:
         """Return the server's reply to one request."""
-        body = body_of(request, self._secret_params)
+        body = request_body(request, self._secret_params)
         pool = self._pools.of(asyncio.get_running_loop())
         session = pool.session
         if session is None or session.http.closed:
@@ -138,7 +138,7 @@ class OpenAITransport:
         fault = error_in(envelope)
         if fault is not None:
             return self._refuse(request, fault[0] or status, fault[1], None)
-        reply = reply_of(envelope, request.model)
+        reply = reply_in(envelope, request.model)
         if reply is None:
             raise self._failure(
                 ServerError, f"the response from {self._url} is not a chat completion; check api_base"

@@ -42,7 +42,7 @@ _PROSE_KEYS: Final = frozenset(
 )
 
 
-def parse_json(text: str, *, may_differ: bool = False) -> Json:
+def parse_reply_json(text: str, *, may_differ: bool = False) -> Json:
     """Return the JSON object in a reply.
 
     Code fences, prose around the object, trailing commas, raw line breaks in strings and a `<think>` block
@@ -91,7 +91,7 @@ def parse_reply(text: str) -> Json:
     Quotes, emphasis, fences and a full stop around the word, and a `<think>` block before it, are removed.
     """
     try:
-        return parse_json(text)
+        return parse_reply_json(text)
     except ReplyError:
         # A number may begin with a point or a sign, so only decoration is removed.
         word = _THINK_END.split(text)[-1].strip().lstrip(_DECORATION).rstrip(_DECORATION + ".!")

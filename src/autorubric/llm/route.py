@@ -12,7 +12,7 @@ from typing import Any, get_args
 from autorubric.errors import ArgumentError, ContextLengthError, RequestRefusedError, SchemaRefusedError
 from autorubric.llm.budget import BudgetTransport, SpendingLimit
 from autorubric.llm.cache import ReplyCache, cache_key
-from autorubric.llm.config import TRANSPORTS_GROUP, LLMConfig, TransportName
+from autorubric.llm.config import LLMConfig, TransportName
 from autorubric.llm.names import is_openai_itself, provider_of, speaks_openai
 from autorubric.llm.openai import OpenAITransport
 from autorubric.llm.prices import PRICE_IT, Priced, Pricing, own_price, pricing_of
@@ -20,7 +20,7 @@ from autorubric.llm.rate_limits import Limit, RequestLimits
 from autorubric.llm.retry import Retry, RetryPolicy
 from autorubric.llm.transport import ModelQuestion, ModelReply, ModelRequest, Transport, with_text_at_end
 from autorubric.llm.wire import bounded_schema, has_lengths
-from autorubric.support.extensions import load_extension
+from autorubric.support.extensions import TRANSPORTS_GROUP, load_extension
 
 _NAMES_REPLY = re.compile(r"max_(completion_|output_|new_)?tokens|completion", re.IGNORECASE)
 """Matches errors about the reply's token limit; the request is then sent again without the limit."""

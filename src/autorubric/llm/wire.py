@@ -40,7 +40,7 @@ def response_format(schema: ReplySchema) -> dict[str, Json]:
     return {"type": "json_schema", "json_schema": wanted}
 
 
-def body_of(request: ModelRequest, secret_params: Mapping[str, Json]) -> bytes:
+def request_body(request: ModelRequest, secret_params: Mapping[str, Json]) -> bytes:
     """Return the request body as bytes; parts shared between requests are serialized once."""
     rest = {**request.params, **secret_params}
     if request.schema is not None and request.schema.max_chars is not None:
@@ -158,7 +158,7 @@ def error_in(envelope: Json) -> tuple[int | None, str] | None:
     return (code if is_status else None), " · ".join(said)
 
 
-def reply_of(envelope: Json, model: str) -> ModelReply | None:
+def reply_in(envelope: Json, model: str) -> ModelReply | None:
     """Return the reply in a response envelope; None if it is not a completion."""
     choice = _first(envelope.get("choices")) if isinstance(envelope, dict) else None
     message = choice.get("message") if choice is not None else None
@@ -172,7 +172,7 @@ def reply_of(envelope: Json, model: str) -> ModelReply | None:
         usage=usage_of(envelope.get("usage")),
         reasoning=_text(message, "reasoning_content") or _text(message, "reasoning"),
         finish_reason=finish,
-        refusal=refusal_of(_text(message, "refusal"), finish),
+        refusal=refusal_in(_text(message, "refusal"), finish),
         request_id=_text(envelope, "id"),
         tokens=_tokens(logprobs) if logprobs else (),
     )
@@ -188,7 +188,7 @@ def _tokens(logprobs: Json) -> tuple[tuple[str, float], ...]:
     return found if len(found) == len(content) else ()
 
 
-def refusal_of(refusal: str | None, finish_reason: str | None) -> str | None:
+def refusal_in(refusal: str | None, finish_reason: str | None) -> str | None:
     """Return the refusal text in a message; None if it is not a refusal."""
     if refusal:
         return refusal

@@ -19,8 +19,8 @@ from .core.estimate import (
 )
 from .core.intervals import clustered_se as clustered_se, wilson as wilson
 from .core.metric import (
+    MetricDisplay as MetricDisplay,
     MetricSpec as MetricSpec,
-    Shown as Shown,
     TableMetric as TableMetric,
     metric as metric,
 )

@@ -12,7 +12,7 @@ from autorubric.errors import TokenUsage
 from autorubric.metrics.audit.bias import BIASES, BiasReport, bias_report
 from autorubric.metrics.audit.item_analysis import ItemAnalysis, item_analysis
 from autorubric.metrics.core.item_scores import TRUTH
-from autorubric.metrics.core.metric import SIGNED, Page, Result, Shown
+from autorubric.metrics.core.metric import SIGNED, MetricDisplay, Page, Result
 from autorubric.metrics.core.scales import Array, Interval
 from autorubric.metrics.core.votes_table import ABSTAINED, ANSWERED, FAILED, NOT_APPLICABLE, Outcome
 from autorubric.metrics.figures.distributions import score_distribution
@@ -82,7 +82,7 @@ class RunFindings:
         )
 
 
-def outcome_words(outcome: Outcome) -> str:
+def outcome_name(outcome: Outcome) -> str:
     """Describe the outcome of a comparison by positions, since candidate names differ between items."""
     match outcome:
         case (0, 1):
@@ -128,7 +128,7 @@ def shown_on_pages(
     applies = found.judges.macro.defined
     rows: list[Mapping[str, Any]] = judges["rows"]
 
-    def has_value(metric: Shown) -> bool:
+    def has_value(metric: MetricDisplay) -> bool:
         return any(row["metrics"][metric.key]["v"] is not None for row in rows)
 
     # A metric of some scales only has a column if there are such criteria.
@@ -159,12 +159,12 @@ def shown_on_pages(
     return content
 
 
-def _metrics_on(view: Page) -> list[Shown]:
+def _metrics_on(view: Page) -> list[MetricDisplay]:
     part: Result = "agreement" if view == "criteria" else "report"
     return [one for one in shown_metrics() if view in one.pages and one.where[part]]
 
 
-def _on_all(metric: Shown, part: Result) -> bool:
+def _on_all(metric: MetricDisplay, part: Result) -> bool:
     """Return whether a metric applies at every level of categorical criteria."""
     return set(CATEGORICAL) <= {*metric.where[part], "ranking"}
 
@@ -246,7 +246,7 @@ def _criterion_figures(run: ReadRun, found: RunFindings, at: int, analysed: Any)
         content["n"] = agreed.n
         if agreed.table and any(map(any, agreed.table)):
             outcomes = run.table.outcomes.get(at)
-            labels = [outcome_words(one) for one in outcomes] if outcomes else list(agreed.labels)
+            labels = [outcome_name(one) for one in outcomes] if outcomes else list(agreed.labels)
             # Outcomes are numbered as they appear in the run.
             order = sorted(range(len(labels)), key=labels.__getitem__) if outcomes else range(len(labels))
             content["confusion"] = {

@@ -19,7 +19,7 @@ from autorubric.scoring.score import apply_conditions, entry_of, score_tree
 from autorubric.scoring.votes import Decision
 from autorubric.support.objects import Json
 from autorubric.support.read import (
-    FORMATS,
+    TEXT_FORMATS,
     dump_structured,
     format_of,
     parse_structured,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from autorubric.scoring.reports import EnsembleEvaluationReport
 
 
-_SUFFIXES: Final = {suffix: form for suffix, form in FORMATS.items() if form != "jsonl"}
+_SUFFIXES: Final = {suffix: form for suffix, form in TEXT_FORMATS.items() if form != "jsonl"}
 
 
 class SupportsGrade(Protocol):

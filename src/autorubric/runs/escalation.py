@@ -57,7 +57,9 @@ class CascadeCell:
         return self.strong if self.is_escalated(threshold) else self.first
 
 
-def cells_of(result: EvalResult, strong: Collection[str], dataset: RubricDataset | None) -> list[CascadeCell]:
+def escalated_cells(
+    result: EvalResult, strong: Collection[str], dataset: RubricDataset | None
+) -> list[CascadeCell]:
     """Return the cells of a run: each criterion of each item that judges decide."""
     policy = stored_policy(result.experiment_dir).aggregation
     labelled = dataset if dataset is not None else result.dataset
@@ -217,12 +219,14 @@ def replay_escalation(
     """
     check_per_criterion(config.per_criterion, result.dataset.rubrics())
     strong = {member.judge_id for member in panel_members(config.judges)}
-    cells = cells_of(result, strong, dataset)
+    cells = escalated_cells(result, strong, dataset)
     own = config.per_criterion
-    return point(cells, config.threshold, lambda cell: own.get(cell.criterion, config.threshold))
+    return operating_point(cells, config.threshold, lambda cell: own.get(cell.criterion, config.threshold))
 
 
-def point(cells: Sequence[CascadeCell], threshold: float, of: Threshold | None = None) -> EscalationPoint:
+def operating_point(
+    cells: Sequence[CascadeCell], threshold: float, of: Threshold | None = None
+) -> EscalationPoint:
     """Compute the results of the cascade, at one threshold or with a separate threshold for each cell."""
     bounds = [threshold if of is None else of(cell) for cell in cells]
     up = [cell.is_escalated(bound) for cell, bound in zip(cells, bounds, strict=True)]
@@ -346,7 +350,7 @@ def calibrate_escalation(
         ArgumentError: If there is no ground truth, the run lacks a judge or a first panel, or votes were
             skipped.
     """
-    cells = cells_of(result, _strong(result) if judges is None else tuple(judges), dataset)
+    cells = escalated_cells(result, _strong(result) if judges is None else tuple(judges), dataset)
     if not any(cell.truth is not None for cell in cells):
         raise ArgumentError(
             "no judged criterion has a label; pass a dataset with ground_truth or ratings, and use criteria "
@@ -376,7 +380,7 @@ def _strong(result: EvalResult) -> tuple[str, ...]:
 def _curve(cells: Sequence[CascadeCell], per_criterion: Mapping[str, EscalationCurve]) -> EscalationCurve:
     truth = [cell.truth for cell in cells]
     return EscalationCurve(
-        points=tuple(point(cells, threshold) for threshold in _thresholds(cells)),
+        points=tuple(operating_point(cells, threshold) for threshold in _thresholds(cells)),
         first_accuracy=share_equal(cells, truth, [cell.first for cell in cells]),
         strong_accuracy=share_equal(cells, truth, [cell.strong for cell in cells]),
         per_criterion=per_criterion,

@@ -11,7 +11,7 @@ from autorubric.criteria.conditions import check_name
 from autorubric.datasets.dataset import RubricDataset
 from autorubric.errors import ArgumentError, MissingDependencyError
 from autorubric.grading.base import Grader
-from autorubric.grading.grader import CriterionGrader
+from autorubric.grading.grader import CriterionGrader, criterion_grader
 from autorubric.grading.plan import JudgeCall
 from autorubric.judges.base import ModelAsker
 from autorubric.judges.panel import PanelMember
@@ -275,21 +275,22 @@ def estimate(
             item cannot be graded.
         RunError: If a run with that name exists but cannot be read.
     """
-    if not isinstance(grader, CriterionGrader):
+    inner = criterion_grader(grader)
+    if inner is None:
         raise ArgumentError(f"grader must be a CriterionGrader to be estimated; got {type(grader).__name__}")
     grader.check_rubrics(dataset.rubrics())
-    stored_for = _reader_of_votes(dataset, grader, experiment_name, Path(experiments_dir))
-    plan = _Plan(grader)
+    stored_for = _reader_of_votes(dataset, inner, experiment_name, Path(experiments_dir))
+    plan = _Plan(inner)
     for position in range(len(dataset)):
         stored = stored_for(position)
         plan.stored += sum(not vote.skipped for votes in stored.values() for vote in votes)
-        plan.add(grader.requests(grading_task(dataset, position), stored=stored))
+        plan.add(inner.requests(grading_task(dataset, position), stored=stored))
     judges = tuple(tally.estimate(_price_of) for tally in plan.tallies.values())
-    at_most = grader.policy.stop_when_decided or grader.policy.escalation is not None
+    at_most = inner.policy.stop_when_decided or inner.policy.escalation is not None
     return RunEstimate(
         items=plan.items,
         judges=judges,
         stored_votes=plan.stored,
         at_most=at_most,
-        notes=tuple(_notes(judges, grader, plan.stored, at_most=at_most)),
+        notes=tuple(_notes(judges, inner, plan.stored, at_most=at_most)),
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import re
 import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from contextlib import aclosing, contextmanager
@@ -11,20 +10,18 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol
 
 from autorubric.errors import ArgumentError, AutorubricError, BudgetError
-from autorubric.grading.grader import CriterionGrader
+from autorubric.grading.grader import criterion_grader
 from autorubric.runs.config import EvalConfig
 from autorubric.runs.items import GradedItem, outcome_of
 from autorubric.support.concurrency import run_bounded
-from autorubric.support.extensions import extension_names, load_extension
+from autorubric.support.extensions import EXECUTORS_GROUP, extension_names, load_extension
+from autorubric.support.objects import SAME_ERRORS_TO_STOP, error_pattern
 
 if TYPE_CHECKING:
     from autorubric.grading.base import Grader, GradingTask
     from autorubric.llm.budget import SpendingLimit
     from autorubric.scoring.votes import Listener, VoteCast, Votes
 
-
-GROUP = "autorubric.executors"
-"""The entry point group in which executors are found."""
 
 _DEFAULT_WINDOW = 64
 _FIRST_ITEMS = 2
@@ -77,12 +74,12 @@ def executor_of(config: EvalConfig) -> Executor:
     """Return the executor that a config names."""
     if config.executor == "local":
         return LocalExecutor(config)
-    make: Callable[[EvalConfig], Executor] | None = load_extension(GROUP, config.executor)
+    make: Callable[[EvalConfig], Executor] | None = load_extension(EXECUTORS_GROUP, config.executor)
     if make is None:
-        names = ", ".join(["local", *extension_names(GROUP)])
+        names = ", ".join(["local", *extension_names(EXECUTORS_GROUP)])
         raise ArgumentError(
             f"unknown executor {config.executor!r}; available: {names}. Other executors must be registered "
-            f"in the entry point group {GROUP!r}"
+            f"in the entry point group {EXECUTORS_GROUP!r}"
         )
     return make(config)
 
@@ -165,10 +162,11 @@ class _Admission:
         self._has_finished = True
 
     def _planned_calls(self, work: ItemWork) -> int:
-        if not isinstance(self.grader, CriterionGrader):
+        grader = criterion_grader(self.grader)
+        if grader is None:
             return len(work.task.rubric)
         try:
-            batches = self.grader.requests(work.task, stored=work.stored)
+            batches = grader.requests(work.task, stored=work.stored)
         except AutorubricError:
             # Grading the item fails with the same error and sends no request.
             return 0
@@ -232,9 +230,6 @@ class _Counted:
         self._listener.vote_cast(event)
 
 
-MOST: Final = 5
-"""Number of consecutive judgements of one judge with the same error that stops the run."""
-
 _PASSING: Final = ("ProviderConnectionError", "RateLimitError")
 """Errors that may be temporary if the judge has answered before."""
 _EVERY_VOTE: Final = ("AuthenticationError", "ModelNotFoundError", *_PASSING)
@@ -243,16 +238,15 @@ _EVERY_ITEM: Final = ("RequestRefusedError", "JudgeCodeError")
 """Errors that an item may cause, so that all votes on one item count once."""
 _TOO_LONG: Final = "Retry-After asks to wait"
 """Part of the error if a provider asks for a longer delay than the judge accepts."""
-_CHANGING: Final = re.compile(r"[\w-]*\d[\w-]*")
 
 
 @dataclass(slots=True)
 class _ErrorStreak:
-    """The latest judgements of a judge."""
+    """The latest judgments of a judge."""
 
-    error: str = ""  # that these judgements have in common, without parts that vary between requests
-    count: int = 0  # consecutive judgements with this error
-    item_id: str = ""  # of the latest judgement
+    error: str = ""  # that these judgments have in common, without parts that vary between requests
+    count: int = 0  # consecutive judgments with this error
+    item_id: str = ""  # of the latest judgment
     failed_at: float = 0.0  # clock time of the latest failure, in seconds
     has_answered: bool = False  # in this run
 
@@ -265,7 +259,7 @@ class RepeatedErrors:
     after the previous failure, so that requests that failed at the same time count once.
     """
 
-    # Called with the message when a judge has failed `MOST` times in a row with the same error.
+    # Called with the message after `SAME_ERRORS_TO_STOP` consecutive failures of a judge with the same error.
     stop: Callable[[str], None]
     clock: Callable[[], float] = time.monotonic
     _rows: dict[str, _ErrorStreak] = field(default_factory=dict)
@@ -284,18 +278,18 @@ class RepeatedErrors:
         if kind not in _EVERY_VOTE and kind not in _EVERY_ITEM:
             row.error, row.count = "", 0
             return
-        same = _CHANGING.sub("#", text)
+        same = error_pattern(text)
         if same != row.error:
             row.error, row.count = same, 0
         elif self._is_counted(row, event, kind):
             return
         row.count += 1
         row.item_id, row.failed_at = event.item_id, self.clock()
-        if row.count == MOST:
+        if row.count == SAME_ERRORS_TO_STOP:
             so_far = "the last" if row.has_answered else "all"
             been = "" if row.has_answered else " so far"
             judge = f"judge {vote.judge_id!r}"
-            self.stop(f"{so_far} {MOST} judgements of {judge}{been} failed with the same error: {text}")
+            self.stop(f"{so_far} {row.count} judgments of {judge}{been} failed with the same error: {text}")
 
     def _is_counted(self, row: _ErrorStreak, event: VoteCast, kind: str) -> bool:
         """Return whether the failure has the same cause as the previous one, and is already counted."""

@@ -22,7 +22,7 @@ from autorubric.runs.lines import (
     Seal,
     StoredItem,
     StoredVote,
-    item_id_of,
+    item_id_of_line,
     item_of_line,
     parse_vote,
 )
@@ -151,7 +151,7 @@ class RunIndex:
             if not is_known and offset >= unsealed and is_whole:
                 return False
             # The writer cuts a line without a line break, even if only that is missing.
-            item_id = item_id_of(raw, is_intact=is_known) if raw.endswith(b"\n") else None
+            item_id = item_id_of_line(raw, is_intact=is_known) if raw.endswith(b"\n") else None
             if item_id is None:
                 # If reading began in the middle of the file, line numbers are unknown.
                 self._note_skipped(VOTES, f"line {number}" if not seal.votes_open else f"at byte {offset}")
@@ -340,7 +340,7 @@ class _Salvage:
         unsealed = self.logs.unsealed.get(VOTES, 0)
 
         def read_vote(at: int, offset: int, raw: bytes) -> bool:
-            item_id = item_id_of(raw, is_intact=at >= unsealed)
+            item_id = item_id_of_line(raw, is_intact=at >= unsealed)
             if item_id is None:
                 return False
             self.found.setdefault(item_id, []).append(at)

@@ -118,7 +118,7 @@ def parse_vote(raw: bytes) -> StoredVote:
     )
 
 
-def item_id_of(raw: bytes, *, is_intact: bool) -> str | None:
+def item_id_of_line(raw: bytes, *, is_intact: bool) -> str | None:
     """Return the id of the item that a line of `votes.jsonl` is about; None if the line is not a vote."""
     whose = _WHOSE.match(raw) if is_intact else None
     try:

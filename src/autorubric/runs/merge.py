@@ -21,7 +21,7 @@ from autorubric.runs.item_results import ReusableVotes
 from autorubric.runs.lines import StoredVote
 from autorubric.runs.manifest import PROMPTS, log_entries, new_mark, read_manifest
 from autorubric.runs.notices import FEW, Notices, bulleted
-from autorubric.runs.open import plain_name
+from autorubric.runs.open import run_name_of
 from autorubric.runs.reopen import read_index
 from autorubric.runs.result import EvalResult
 from autorubric.runs.runner import EvalRunner
@@ -352,5 +352,5 @@ def shard_of(dataset: RubricDataset, config: EvalConfig, i: int, n: int) -> tupl
             f"shard {i} of {n} is empty; the dataset has {len(dataset)} items, so use at most as many shards"
         )
     shard = Shard(i, n, dataset.source_digest() or dataset.fingerprint)
-    name = f"{config.experiment_name or plain_name(dataset)}-{i}-of-{n}"
+    name = f"{config.experiment_name or run_name_of(dataset)}-{i}-of-{n}"
     return dataset.part(i, n), config.model_copy(update={"experiment_name": name, "shard": shard})

@@ -418,7 +418,7 @@ def _refusal(path: Path, changed: list[str]) -> str:
     )
 
 
-def plain_name(dataset: RubricDataset) -> str:
+def run_name_of(dataset: RubricDataset) -> str:
     """Return the dataset's name, shortened and without characters that are invalid in folder names."""
     kept = "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "-" for c in dataset.name or "run")
     return kept[:_LONGEST].strip(".-_") or "run"
@@ -426,7 +426,7 @@ def plain_name(dataset: RubricDataset) -> str:
 
 def create_run_folder(dataset: RubricDataset, folder: Path) -> str:
     """Create the folder of a new run and return its name, which no other run has."""
-    name = f"{plain_name(dataset)}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
+    name = f"{run_name_of(dataset)}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
     names = chain([name], (f"{name}-{number:02}" for number in count(2)))
     return next(one for one in names if _was_created(run_path(folder, one)))
 

@@ -304,6 +304,9 @@ class EvalResult:
 
         return render_text(self.blocks())
 
+    def __str__(self) -> str:
+        return self.summary()
+
     def _repr_html_(self) -> str:
         from autorubric.support.blocks import card
 

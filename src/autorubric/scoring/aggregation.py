@@ -15,7 +15,7 @@ from autorubric.errors import ArgumentError
 from autorubric.scoring.bradley_terry import Contest, fit_strengths
 from autorubric.scoring.policies import AggregationPolicy
 from autorubric.scoring.votes import Decision, prefers_alike
-from autorubric.support.extensions import load_extension
+from autorubric.support.extensions import AGGREGATORS_GROUP, load_extension
 from autorubric.support.objects import IdentityCache
 
 
@@ -247,7 +247,7 @@ def weighted_borda(tally: VoteTally) -> Decision:
     return _rank_by_means(tally, tally.weights if any(tally.weights) else [1.0] * len(tally.answers))
 
 
-def bradley_terry(tally: VoteTally) -> Decision:
+def rank_by_strength(tally: VoteTally) -> Decision:
     """Rank the candidates by their strengths in the Bradley–Terry model; for a pair, use `borda`.
 
     Each answer counts as one comparison of every two candidates. One comparison of each candidate with an
@@ -305,7 +305,7 @@ _ORDERED = {
     "max": highest,
 }
 _NOMINAL = {"mode": mode, "weighted_mode": weighted_mode, "unanimous": unanimous}
-_RANKING = {"borda": borda, "weighted_borda": weighted_borda, "bradley_terry": bradley_terry}
+_RANKING = {"borda": borda, "weighted_borda": weighted_borda, "bradley_terry": rank_by_strength}
 
 AGGREGATORS: Mapping[Level, Mapping[str, Aggregator]] = MappingProxyType(
     {
@@ -351,9 +351,6 @@ def _complete(column: Sequence[Answer | None]) -> list[Answer]:
     given = [answer for answer in column if answer is not None]
     return given if len(given) == len(column) else []
 
-
-AGGREGATORS_GROUP: Final = "autorubric.aggregators"
-"""The entry point group of other aggregators, named `LEVEL.NAME`, such as `ordinal.trimmed_mean`."""
 
 _CHOSEN: Final = IdentityCache[AggregationPolicy, IdentityCache[BaseCriterion, Aggregator]](
     lambda policy: IdentityCache(lambda criterion: _choose(policy, criterion))

@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 from importlib.metadata import entry_points
-from typing import Any
+from typing import Any, Final
 
 from autorubric.errors import ArgumentError, MissingDependencyError
+
+# Entry point groups. Names within a group are what files, arguments and commands write.
+AGGREGATORS_GROUP: Final = "autorubric.aggregators"  # LEVEL.NAME, as in ordinal.median: VoteTally -> Decision
+COMMANDS_GROUP: Final = "autorubric.commands"  # functions with Typer annotations
+EXECUTORS_GROUP: Final = "autorubric.executors"  # EvalConfig -> Executor
+IMPORTERS_GROUP: Final = "autorubric.importers"  # named by the suffix: path -> RubricDataset
+JUDGES_GROUP: Final = "autorubric.judges"  # text after `NAME:` -> Judge
+KINDS_GROUP: Final = "autorubric.kinds"  # `type` tags: classes of criteria
+METRICS_GROUP: Final = "autorubric.metrics"  # functions declared with @metric
+TRANSPORTS_GROUP: Final = "autorubric.transports"  # LLMConfig -> Transport
 
 
 def extension_names(group: str) -> list[str]:

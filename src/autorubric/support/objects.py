@@ -1,8 +1,9 @@
-"""Types and small helpers for objects: JSON values, numbers, caches by identity, loggers."""
+"""Types and small helpers: JSON values, numbers, caches by identity, loggers, equal errors."""
 
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable
 from typing import Any, Final, Generic, TypeAlias, TypeGuard, TypeVar
 from weakref import ref
@@ -12,6 +13,11 @@ Json: TypeAlias = Any
 
 REASON_LENGTH: Final = 600
 """Default maximum number of characters of a reason."""
+
+SAME_ERRORS_TO_STOP: Final = 5
+"""Number of consecutive calls that fail with the same error, after which a run or a critique pass stops."""
+
+_VARYING: Final = re.compile(r"[\w-]*\d[\w-]*")
 
 OwnerT = TypeVar("OwnerT")
 KeptT = TypeVar("KeptT")
@@ -67,6 +73,11 @@ class _Owner(ref[OwnerT]):
         made = super().__new__(cls, owner, callback)
         made.number = id(owner)
         return made
+
+
+def error_pattern(message: str) -> str:
+    """Return an error message without the words that vary between calls, which are those with a digit."""
+    return _VARYING.sub("#", message)
 
 
 def is_number(given: object) -> TypeGuard[float]:

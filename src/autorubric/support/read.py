@@ -30,7 +30,7 @@ FormatT = TypeVar("FormatT")
 _LINE_BUFFER: Final = 1 << 16
 """Bytes read at a time; with Python's default, a line of text would seldom be in one piece."""
 
-FORMATS: Final = {".yaml": "yaml", ".yml": "yaml", ".json": "json", ".toml": "toml", ".jsonl": "jsonl"}
+TEXT_FORMATS: Final = {".yaml": "yaml", ".yml": "yaml", ".json": "json", ".toml": "toml", ".jsonl": "jsonl"}
 """Formats of structured text by suffix."""
 
 _SPREADSHEETS: Final = (".xlsx", ".xls", ".xlsm", ".ods", ".numbers")
@@ -56,7 +56,7 @@ class Document:
 
 
 def read_structured(
-    path: str | Path, *, suffixes: Mapping[str, str] = FORMATS, error: type[FileError] = FileError
+    path: str | Path, *, suffixes: Mapping[str, str] = TEXT_FORMATS, error: type[FileError] = FileError
 ) -> Document:
     """Return the document in a file; the suffix determines the format."""
     form = format_of(path, suffixes=suffixes, error=error)
@@ -68,12 +68,12 @@ def format_of(
 ) -> FormatT:
     """Return the format that a file's suffix stands for."""
     suffix = Path(path).suffix.lower()
+    if suffix in suffixes:
+        return suffixes[suffix]
     if suffix in _SPREADSHEETS:
         raise error.whole(path, f"spreadsheets ({suffix}) are not supported; save the file as CSV (UTF-8)")
-    if suffix not in suffixes:
-        message = f"suffix {suffix!r} is not supported"
-        raise error.whole(path, f"{message}; supported: {', '.join(suffixes)}")
-    return suffixes[suffix]
+    message = f"suffix {suffix!r} is not supported"
+    raise error.whole(path, f"{message}; supported: {', '.join(suffixes)}")
 
 
 def read_text(path: str | Path, *, error: type[FileError] = FileError) -> str:
@@ -311,7 +311,7 @@ def text_or_path(given: str | Path, form: str) -> Path | None:
     if isinstance(given, Path):
         return given
     suffix = Path(given).suffix.lower() if "\n" not in given else ""
-    return Path(given) if FORMATS.get(suffix) == form else None
+    return Path(given) if TEXT_FORMATS.get(suffix) == form else None
 
 
 def format_fault(given: Json, newest: int) -> str | None:

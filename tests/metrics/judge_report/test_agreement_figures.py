@@ -237,7 +237,7 @@ def test_what_cannot_be_is_refused(arguments: dict[str, Any], message: str) -> N
 
 
 def test_lengths_that_differ_are_refused() -> None:
-    """Truth and judgements come in pairs."""
+    """Truth and judgments come in pairs."""
     with pytest.raises(ArgumentError, match="same length; got 2 and 1 labels"):
         agreement([0, 1], [1], scale=Binary())
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any, Final, TypeAlias
 
-from autorubric.apps.drafts.drafts import UNSAID, Draft, graded_score, is_strict_json, scores_of, text_of
+from autorubric.apps.drafts.drafts import UNSAID, Draft, graded_score, is_strict_json, json_text, scores_of
 from autorubric.apps.drafts.prompts import critique_prompt, template_text
 from autorubric.apps.drafts.provenance import (
     Answered,
@@ -20,11 +20,10 @@ from autorubric.apps.drafts.provenance import (
     Provenance,
     SchemaFaultError,
     TeacherFailure,
-    digest_of,
     failure_result,
+    json_digest,
 )
 from autorubric.apps.drafts.teacher import (
-    Clock,
     Teacher,
     TeacherQuestion,
     model_config,
@@ -42,9 +41,10 @@ from autorubric.judges.base import Judge
 from autorubric.judges.critic import Critic
 from autorubric.judges.critic_prompt import PromptTemplate
 from autorubric.judges.model import ModelJudge
+from autorubric.judges.vote import Clock
 from autorubric.llm.client import LLMClient
 from autorubric.llm.config import LLMConfig
-from autorubric.llm.reply_json import parse_json
+from autorubric.llm.reply_json import parse_reply_json
 from autorubric.rubric.rubric import Rubric
 from autorubric.scoring.reports import EnsembleCriterionReport, EnsembleEvaluationReport
 from autorubric.scoring.votes import JudgeVote, VoteCast, VoteExchange
@@ -153,7 +153,7 @@ class RubricCritic:
         return {
             "teacher": dict(self.about),
             "template_hash": None,
-            "rubric_hash": digest_of(self.rubric.to_dict()),
+            "rubric_hash": json_digest(self.rubric.to_dict()),
             "threshold": self.threshold,
         }
 
@@ -196,9 +196,9 @@ class RubricCritic:
         )
 
     def _task(self, draft: Draft) -> GradingTask:
-        query = None if draft.prompt is None else text_of(draft.prompt)
+        query = None if draft.prompt is None else json_text(draft.prompt)
         if draft.contract is not None:
-            checked = f"What a program found when it checked the submission:\n{text_of(draft.contract)}"
+            checked = f"What a program found when it checked the submission:\n{json_text(draft.contract)}"
             query = checked if query is None else f"{query}\n\n{checked}"
         submission = Submission.parse(draft.output_text)
         return GradingTask(submission=submission, rubric=self.rubric, query=query, item_id=draft.id)
@@ -324,7 +324,7 @@ class SchemaCritic:
     def describe(self) -> dict[str, Json]:
         return {
             "teacher": self.teacher.describe(),
-            "template_hash": digest_of(template_text(self.template)),
+            "template_hash": json_digest(template_text(self.template)),
             "rubric_hash": None,
             "threshold": None,
         }
@@ -350,7 +350,7 @@ class SchemaCritic:
 
     def _read(self, text: str) -> dict[str, Json]:
         try:
-            critique: dict[str, Json] = parse_json(text)
+            critique: dict[str, Json] = parse_reply_json(text)
         except ReplyError as error:
             # JSON that is not an object was parsed but is not a critique.
             if is_strict_json(text):

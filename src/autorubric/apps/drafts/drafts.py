@@ -13,7 +13,7 @@ from pathlib import Path
 from sys import float_info
 from typing import Any, Final, NamedTuple
 
-from autorubric.apps.drafts.provenance import Answered, digest_of
+from autorubric.apps.drafts.provenance import Answered, json_digest
 from autorubric.errors import Fault, FileError
 from autorubric.support.objects import Json
 from autorubric.support.read import bounded_lines, parse_structured
@@ -48,12 +48,12 @@ class Draft:
 
     @property
     def output_text(self) -> str:
-        return text_of(self.output)
+        return json_text(self.output)
 
     @property
     def digest(self) -> str:
         """The SHA-256 digest of prompt, output and contract."""
-        return digest_of([self.prompt, self.output, self.contract])
+        return json_digest([self.prompt, self.output, self.contract])
 
 
 class LineFault(NamedTuple):
@@ -115,7 +115,7 @@ def draft_of(line: DraftLine) -> Draft | LineFault:
 
 def _draft_with(given: dict[str, Any], line: DraftLine) -> Draft | LineFault:
     written = given.get("id")
-    key = key_of(written)
+    key = draft_key(written)
     if key is None or not key.strip():
         message = "the draft has no id" if written is None else f"the id {short_repr(written)} is invalid"
         return LineFault(line.number, f'{message}; "id" must be a non-blank string or an integer')
@@ -132,14 +132,14 @@ def _draft_with(given: dict[str, Any], line: DraftLine) -> Draft | LineFault:
     )
 
 
-def key_of(given: Json) -> str | None:
+def draft_key(given: Json) -> str | None:
     """Return an id as a string; None if it is neither a string nor an integer."""
     if isinstance(given, int) and not isinstance(given, bool):
         return str(given)
     return given if isinstance(given, str) else None
 
 
-def text_of(value: Json) -> str:
+def json_text(value: Json) -> str:
     """Return a string unchanged and other data as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=1)
 
@@ -200,7 +200,7 @@ class CritiqueTally:
         self.valid += bool(contract.get("schema_ok"))
         self.other_ids += contract.get("id_ok") is False
         self.unresolved += sum(one.get("resolved") is False for one in record.get("evidence") or [])
-        verdict = verdict_of(record)
+        verdict = verdict_in(record)
         if verdict is not None:
             self.verdicts[verdict] += 1
         risk = risk_of(critique)
@@ -367,12 +367,12 @@ def _contract(
         # A rubric's critique is made from votes, so there is no reply that could be invalid.
         "strict_json_ok": answered.text is None or is_strict_json(answered.text),
         "schema_ok": True,
-        "id_ok": key_of(critique.get("id", draft.id)) == draft.id,
+        "id_ok": draft_key(critique.get("id", draft.id)) == draft.id,
         "evidence_ok": all(one["resolved"] for one in evidence),
     }
 
 
-def verdict_of(record: Mapping[str, Any]) -> str | None:
+def verdict_in(record: Mapping[str, Any]) -> str | None:
     """Return the verdict in a record; None if there is no verdict."""
     critique = record.get("critique")
     verdict = critique.get("verdict") if isinstance(critique, Mapping) else None

@@ -11,7 +11,7 @@ from autorubric.apps.drafts.drafts import (
     Draft,
     LineFault,
     critique_record,
-    key_of,
+    draft_key,
     read_drafts,
 )
 from autorubric.apps.drafts.passes import DraftOptions, DraftPass
@@ -111,7 +111,7 @@ class CritiquePass(DraftPass[Draft]):
         """Return statistics over the records of drafts that are in the file."""
         tally = CritiqueTally()
         for record in self.files["critiques"].records():
-            if self.options.resume and self._seen.is_missing(key_of(record["id"]) or ""):
+            if self.options.resume and self._seen.is_missing(draft_key(record["id"]) or ""):
                 self.removed += 1
             else:
                 tally.add(record)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import time
 import warnings
 from abc import ABC, abstractmethod
@@ -17,7 +16,7 @@ from typing import Any, ClassVar, Final, Generic, TypeVar
 from autorubric.apps.drafts.critics import DraftCritic, SchemaCritic, rubric_critic
 from autorubric.apps.drafts.drafts import MOST_FAULTS, LineFault, input_digest
 from autorubric.apps.drafts.prompts import critique_template
-from autorubric.apps.drafts.provenance import CritiqueSchema, digest_of
+from autorubric.apps.drafts.provenance import CritiqueSchema, json_digest
 from autorubric.apps.drafts.records import RecordFile, lock_folder, set_aside, write_json
 from autorubric.apps.drafts.teacher import teacher_of
 from autorubric.errors import ArgumentError, BudgetError
@@ -27,7 +26,7 @@ from autorubric.llm.route import spending_limit
 from autorubric.llm.specs import holds_secret
 from autorubric.rubric.rubric import Rubric
 from autorubric.support.concurrency import run_bounded
-from autorubric.support.objects import Json, is_whole
+from autorubric.support.objects import SAME_ERRORS_TO_STOP, Json, error_pattern, is_whole
 from autorubric.support.reading_errors import short_repr
 
 VERSION: Final = "v1"
@@ -140,11 +139,7 @@ def _config_of(teacher: Mapping[str, Json]) -> dict[str, Json]:
     return {"models": [teacher["model"], *fallbacks], "generation": generation}
 
 
-MOST_REPEATED: Final = 5
-"""Number of consecutive drafts with the same failure that stops a pass without any answer."""
-
 _UNANSWERED: Final = ("PROVIDER_ERROR", "TIMEOUT")
-_CHANGING: Final = re.compile(r"[\w-]*\d[\w-]*")
 
 
 class RepeatedPassErrors:
@@ -166,10 +161,10 @@ class RepeatedPassErrors:
             self._has_answered, self._count = True, 0
             return
         text = f"{code}: {error.get('message')}"
-        same = _CHANGING.sub("#", text)
+        same = error_pattern(text)
         self._count = self._count + 1 if same == self._error else 1
         self._error = same
-        most = MOST_REPEATED + self._in_flight if self._has_answered else MOST_REPEATED
+        most = SAME_ERRORS_TO_STOP + (self._in_flight if self._has_answered else 0)
         if self._count >= most and self.message is None:
             which = "the last" if self._has_answered else "all"
             so_far = "" if self._has_answered else " so far"
@@ -238,7 +233,7 @@ class Checkpoint:
             self._path.unlink(missing_ok=True)
 
     def _place(self, key: str, digest: str) -> str:
-        return digest_of([self._basis, key, digest])
+        return json_digest([self._basis, key, digest])
 
     def notice(self, left: int, total: int) -> str:
         """Return the notice about a stopped pass with the number of drafts that are left."""
@@ -360,7 +355,7 @@ class DraftPass(ABC, Generic[WorkT]):
         }
         basis = [described, schema and schema.digest, self.settings.get("rewrite_hash")]
         self.in_flight = self.parallel or self.window
-        self.checkpoint = Checkpoint(self.unfinished, digest_of(basis), self.in_flight)
+        self.checkpoint = Checkpoint(self.unfinished, json_digest(basis), self.in_flight)
 
     async def process(self) -> dict[str, Json]:
         """Process all pending drafts, until done or stopped by the budget or errors; return statistics."""

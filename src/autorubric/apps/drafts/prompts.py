@@ -8,7 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Final, Literal
 
-from autorubric.apps.drafts.drafts import Draft, data_of, text_of
+from autorubric.apps.drafts.drafts import Draft, data_of, json_text
 from autorubric.apps.drafts.provenance import CritiqueSchema
 from autorubric.errors import ArgumentError
 from autorubric.judges.critic_prompt import PromptTemplate
@@ -29,7 +29,7 @@ _KINDS: Final = {
 }
 _TEXT_FORM: Final = "The output is a text, and so is your reply."
 
-Task = Literal["critique", "rewrite"]
+TeacherTask = Literal["critique", "rewrite"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +46,7 @@ class TeacherPrompt:
 
     role: str = "user"
     content: str
-    task: Task
+    task: TeacherTask
     draft_id: str
     schema: Mapping[str, Json] | None = None
 
@@ -115,8 +115,8 @@ def rewrite_prompt(template: PromptTemplate, draft: Draft, critique: Mapping[str
 
 def _material(draft: Draft, output: str, remarks: str | None = None) -> dict[str, str]:
     """Return the delimited parts of a draft, individually and joined."""
-    prompt = "" if draft.prompt is None else text_of(draft.prompt)
-    contract = "" if draft.contract is None else text_of(draft.contract)
+    prompt = "" if draft.prompt is None else json_text(draft.prompt)
+    contract = "" if draft.contract is None else json_text(draft.contract)
     # An id is untrusted text: on one line, it cannot pass for a part of the prompt.
     key = neutralise(" ".join(draft.id.split())[:200])
     tag = item_tag(prompt, output, contract, remarks)
@@ -135,7 +135,7 @@ def _remarks(critique: Mapping[str, Json]) -> str:
     if isinstance(instructions, str):
         instructions = [instructions]
     if isinstance(instructions, list) and instructions:
-        lines += ["Instructions:", *(f"- {text_of(one)}" for one in instructions)]
+        lines += ["Instructions:", *(f"- {json_text(one)}" for one in instructions)]
     issues = critique.get("issues")
     if isinstance(issues, list) and issues:
         lines.append("Issues:")
@@ -145,11 +145,11 @@ def _remarks(critique: Mapping[str, Json]) -> str:
 
 def _issue(issue: Json) -> str:
     if not isinstance(issue, Mapping):
-        return f"- {text_of(issue)}"
+        return f"- {json_text(issue)}"
     where = f" (at {issue['evidence_path']})" if issue.get("evidence_path") else ""
     # A custom schema may have other keys.
     kind = ", ".join(str(issue[name]) for name in ("type", "severity") if issue.get(name))
-    text = issue.get("message") or text_of({key: value for key, value in issue.items() if value})
+    text = issue.get("message") or json_text({key: value for key, value in issue.items() if value})
     return f"- {kind}: {text}{where}" if kind else f"- {text}{where}"
 
 

@@ -79,7 +79,7 @@ class CritiqueSchema:
 
     @property
     def digest(self) -> str:
-        return digest_of(self.schema)
+        return json_digest(self.schema)
 
     @property
     def text(self) -> str:
@@ -130,7 +130,7 @@ def _validator_of(schema: Mapping[str, Json]) -> Any:
     return kind(schema, registry=Registry())
 
 
-def digest_of(content: Json) -> str:
+def json_digest(content: Json) -> str:
     """Return the SHA-256 digest of JSON data in canonical form, as a hexadecimal string."""
     text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(text.encode("ascii")).hexdigest()
@@ -273,10 +273,10 @@ def failure_result(error: Exception, asked: Provenance) -> Answered[Any]:
             usage=usage_dict(error.usage),
             cost=error.cost,
         )
-    return Answered(answer=None, text=text, provenance=asked, failure=failure_of(error))
+    return Answered(answer=None, text=text, provenance=asked, failure=error_record(error))
 
 
-def failure_of(error: Exception) -> TeacherFailure:
+def error_record(error: Exception) -> TeacherFailure:
     """Return the failure code and message for an error."""
     code: ErrorCode = "PROVIDER_ERROR"
     message = str(error)

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from autorubric.apps.drafts.drafts import key_of
+from autorubric.apps.drafts.drafts import draft_key
 from autorubric.errors import Fault, FileError, RunLockedError
 from autorubric.support.objects import Json
 from autorubric.support.record_log import AppendLog, log_lines
@@ -182,8 +182,8 @@ def _parse_record(raw: bytes) -> dict[str, Any] | None:
         record = json.loads(raw)
     except (ValueError, RecursionError):
         return None
-    return record if isinstance(record, dict) and key_of(record.get("id")) is not None else None
+    return record if isinstance(record, dict) and draft_key(record.get("id")) is not None else None
 
 
 def _key(record: Mapping[str, Any]) -> str:
-    return key_of(record["id"]) or ""
+    return draft_key(record["id"]) or ""

@@ -12,10 +12,10 @@ from typing import Any, Final, Literal, NamedTuple, get_args
 from autorubric.apps.drafts.drafts import (
     Draft,
     LineFault,
+    draft_key,
     draft_of,
     graded_score,
     issues_of,
-    key_of,
     line_at,
     lines_of,
     now,
@@ -23,13 +23,13 @@ from autorubric.apps.drafts.drafts import (
     read_drafts,
     risk_of,
     scores_of,
-    verdict_of,
+    verdict_in,
 )
 from autorubric.apps.drafts.passes import DraftOptions, DraftPass
 from autorubric.apps.drafts.prompts import rewrite_template, template_text
-from autorubric.apps.drafts.provenance import digest_of
+from autorubric.apps.drafts.provenance import json_digest
 from autorubric.apps.drafts.records import contract_error, temporary_table
-from autorubric.apps.drafts.refinement_round import Outcome, Refiner, Validate
+from autorubric.apps.drafts.refinement_round import Refiner, RewriteOutcome, Validate
 from autorubric.apps.drafts.teacher import teacher_of
 from autorubric.errors import ArgumentError
 from autorubric.llm.config import LLMConfig
@@ -44,7 +44,7 @@ RANKS: Final[Mapping[str, int]] = {"low": 1, "medium": 2, "high": 3}
 """Ranks of severities and risk levels, in ascending order."""
 
 
-class Job(NamedTuple):
+class RefinementJob(NamedTuple):
     """A draft to refine."""
 
     id: str
@@ -56,7 +56,7 @@ class Job(NamedTuple):
     @property
     def digest(self) -> str:
         """Return the SHA-256 digest of the draft, its critique, and whether the draft has changed."""
-        return digest_of([None if self.draft is None else self.draft.digest, self.critique, self.changed])
+        return json_digest([None if self.draft is None else self.draft.digest, self.critique, self.changed])
 
 
 class RiskRange(NamedTuple):
@@ -106,7 +106,7 @@ class Jobs:
         ).fetchone()
         self.first_failure: str | None = None if first is None else first[0]
 
-    def __iter__(self) -> Iterator[Job]:
+    def __iter__(self) -> Iterator[RefinementJob]:
         query = "SELECT id FROM rows WHERE taken ORDER BY severity DESC, lowest ASC, critique ASC"
         for (key,) in self._index.execute(query):
             job = self.find(key)
@@ -121,7 +121,7 @@ class Jobs:
         """Return whether there is a critique with this id."""
         return self._index.execute("SELECT 1 FROM rows WHERE id = ?", (key,)).fetchone() is not None
 
-    def find(self, key: str) -> Job | None:
+    def find(self, key: str) -> RefinementJob | None:
         """Return the refinement job of an id; None if the verdict is not revise."""
         row = self._index.execute(
             "SELECT critique, draft FROM rows WHERE id = ? AND revise", (key,)
@@ -133,20 +133,20 @@ class Jobs:
         found = None if draft_at is None else draft_of(line_at(self._drafts_path, draft_at))
         draft = found if isinstance(found, Draft) else None
         is_changed = draft is not None and record.get("draft_hash") not in (None, draft.digest)
-        return Job(key, record["critique"], draft, is_changed, record["id"])
+        return RefinementJob(key, record["critique"], draft, is_changed, record["id"])
 
     def _read_critiques(self, risk: RiskRange, add_fault: Callable[[LineFault], None]) -> None:
         for line in lines_of(self._critiques_path):
             try:
                 record = json.loads(line.raw)
-                key = key_of(record["id"])
+                key = draft_key(record["id"])
                 if key is None:
                     raise TypeError(record["id"])
             except (ValueError, KeyError, TypeError, RecursionError):
                 add_fault(LineFault(line.number, "not a critique record"))
                 continue
             row: tuple[object, ...]
-            if (verdict := verdict_of(record)) is None:
+            if (verdict := verdict_in(record)) is None:
                 row = (key, False, False, 0, 0.0, line.offset, None, _failure(record))
             else:
                 critique, revise = record["critique"], verdict == "revise"
@@ -194,11 +194,11 @@ def _failure(record: Mapping[str, Any]) -> str:
     return "the record has no critique with a verdict"
 
 
-class RefinementPass(DraftPass[Job]):
+class RefinementPass(DraftPass[RefinementJob]):
     """One pass over critiques whose verdict is revise."""
 
     stem = "refined_v1"
-    names = get_args(Outcome)
+    names = get_args(RewriteOutcome)
     digest_key = "job_hash"
     window = 16
 
@@ -246,7 +246,7 @@ class RefinementPass(DraftPass[Job]):
             "max_rounds": self.refiner.max_rounds,
             "min_risk": self.risk.least,
             "max_risk": self.risk.most,
-            "rewrite_hash": digest_of(template_text(self.refiner.template)),
+            "rewrite_hash": json_digest(template_text(self.refiner.template)),
         }
 
     def prepare(self) -> None:
@@ -277,7 +277,7 @@ class RefinementPass(DraftPass[Job]):
         if stale:
             self.notices.append(f"outcomes removed because the draft or its critique has changed: {stale}")
 
-    def pending(self) -> Iterator[Job]:
+    def pending(self) -> Iterator[RefinementJob]:
         kept = [
             file for name, file in self.files.items() if name != "errors" or not self.options.retry_errors
         ]
@@ -288,7 +288,7 @@ class RefinementPass(DraftPass[Job]):
             else:
                 yield job
 
-    async def work_on(self, item: Job) -> tuple[str, dict[str, Json]] | None:
+    async def work_on(self, item: RefinementJob) -> tuple[str, dict[str, Json]] | None:
         draft = item.draft
         if draft is None:
             return _unusable(item, "DRAFT_NOT_FOUND", "the drafts file has no draft with this id")
@@ -330,7 +330,7 @@ class RefinementPass(DraftPass[Job]):
         first_error: str | None = None
         for outcome, file in self.files.items():
             for record in file.records():
-                if (key_of(record["id"]) or "") not in self.jobs:
+                if (draft_key(record["id"]) or "") not in self.jobs:
                     continue
                 if (error := record.get("error")) and first_error is None:
                     first_error = f"{error.get('code')}: {error.get('message')}"
@@ -372,7 +372,7 @@ class RefinementPass(DraftPass[Job]):
         await super().aclose()
 
 
-def _unusable(job: Job, code: str, message: str) -> tuple[str, dict[str, Json]]:
+def _unusable(job: RefinementJob, code: str, message: str) -> tuple[str, dict[str, Json]]:
     draft = job.draft
     return "errors", {
         "id": job.written_id,

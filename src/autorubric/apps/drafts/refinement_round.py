@@ -14,7 +14,7 @@ from autorubric.apps.drafts.provenance import Answered, SchemaFaultError
 from autorubric.apps.drafts.teacher import Teacher, TeacherQuestion
 from autorubric.errors import ArgumentError, BudgetError, FileError, ReplyError
 from autorubric.judges.critic_prompt import PromptTemplate
-from autorubric.llm.reply_json import parse_json, parse_json_list, without_thinking
+from autorubric.llm.reply_json import parse_json_list, parse_reply_json, without_thinking
 from autorubric.support.objects import Json
 from autorubric.support.read import parse_structured
 from autorubric.support.reading_errors import short_repr
@@ -70,7 +70,7 @@ def _read_output(text: str, before: Json) -> Json:
     if kind is None:
         return body
     if kind is dict:
-        data = parse_json(text, may_differ=True)
+        data = parse_reply_json(text, may_differ=True)
     elif kind is list:
         data = parse_json_list(text)
     else:
@@ -95,7 +95,7 @@ def _check_keys(output: Json, before: Json) -> None:
         raise SchemaFaultError(f"the rewritten output lacks {named}; keep every top-level key", reply=None)
 
 
-Outcome = Literal["refined", "rejected", "undecided", "errors"]
+RewriteOutcome = Literal["refined", "rejected", "undecided", "errors"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +110,7 @@ class Refiner:
 
     async def refine(
         self, draft: Draft, critique: Mapping[str, Json], begun: dict[str, Json]
-    ) -> tuple[Outcome, dict[str, Json]]:
+    ) -> tuple[RewriteOutcome, dict[str, Json]]:
         """Refine a draft and return its outcome with its record; answers are kept in `begun`."""
         rounds = begun.setdefault("rounds", [])
         work = _DraftInProgress(original=draft, given=critique, rounds=rounds, level=self.critic.level)
@@ -120,7 +120,7 @@ class Refiner:
                 return ended[0], work.record(*ended)
         return "undecided", work.record("undecided", "max_rounds")
 
-    async def _round(self, work: _DraftInProgress) -> tuple[Outcome, str] | None:
+    async def _round(self, work: _DraftInProgress) -> tuple[RewriteOutcome, str] | None:
         """Run one round and return the outcome with its reason, or None if the refinement continues."""
         if work.is_judged:
             rewritten = await self._rewrite(work)
@@ -228,7 +228,7 @@ class _DraftInProgress:
             "teacher": answered.provenance.to_dict(),
         }
 
-    def record(self, outcome: Outcome, reason: str) -> dict[str, Json]:
+    def record(self, outcome: RewriteOutcome, reason: str) -> dict[str, Json]:
         """Return the record of the refinement, which is itself a draft.
 
         Its output is the latest version, with the latest critique. If the outcome is undecided, it is the
@@ -262,7 +262,9 @@ class _DraftInProgress:
         return replace(self.original, output=one["output"], contract=one["contract"])
 
 
-def _outcome_of(critique: Mapping[str, Json], levels: list[float | None]) -> tuple[Outcome, str] | None:
+def _outcome_of(
+    critique: Mapping[str, Json], levels: list[float | None]
+) -> tuple[RewriteOutcome, str] | None:
     """Return the outcome and the reason if a critique ends the refinement; None if it continues."""
     match critique.get("verdict"):
         case "pass":

@@ -18,7 +18,7 @@ from autorubric.apps.drafts.provenance import (
     Provenance,
     TeacherFailure,
     TeacherReply,
-    failure_of,
+    error_record,
     failure_result,
     usage_dict,
 )
@@ -32,6 +32,7 @@ from autorubric.judges.answering import (
     is_judge,
     source_of,
 )
+from autorubric.judges.vote import Clock
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.names import prefix_of
 from autorubric.llm.transport import Exchange, ReplySchema
@@ -40,8 +41,6 @@ from autorubric.support.objects import Json
 from autorubric.support.reading_errors import short_repr
 
 T = TypeVar("T")
-
-Clock = Callable[[], float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -251,7 +250,7 @@ class _FunctionTeacher:
         try:
             return Answered(answer=question.read(reply.text), text=reply.text, provenance=provenance)
         except ReplyError as error:
-            return Answered(answer=None, text=reply.text, provenance=provenance, failure=failure_of(error))
+            return Answered(answer=None, text=reply.text, provenance=provenance, failure=error_record(error))
 
     async def _reply(self, prompt: TeacherPrompt) -> TeacherReply:
         try:

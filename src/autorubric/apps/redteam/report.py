@@ -19,7 +19,7 @@ from autorubric.scoring.votes import Decision
 from autorubric.support.blocks import Block, Cell, ScalarBlock, TableBlock, TextBlock, render_text
 from autorubric.support.objects import Json
 
-Outcome = Literal["flipped", "held", "unanswered", "failed"]
+AttackOutcome = Literal["flipped", "held", "unanswered", "failed"]
 """Outcome of a verdict under an attack.
 
 The verdict flipped in the direction of the attack, held, became unanswered, or could not be judged (failed).
@@ -49,8 +49,8 @@ class AttackedCell:
     family: str
     clean: Json
     attacked: Json
-    outcome: Outcome
-    repeat: Outcome
+    outcome: AttackOutcome
+    repeat: AttackOutcome
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +116,7 @@ def _range(criterion: BaseCriterion) -> tuple[float, float]:
     return (min(values), max(values)) if values else (0.0, 1.0)
 
 
-def _outcome(before: Decision, after: Decision, towards: int) -> Outcome:
+def _outcome(before: Decision, after: Decision, towards: int) -> AttackOutcome:
     if not _has_answer(after):
         return "failed"
     if before.value is None or after.value is None:
@@ -165,7 +165,7 @@ class FlipRate:
     rate: Estimate
     noise: Estimate
     excess: Estimate
-    counts: Mapping[Outcome, int]
+    counts: Mapping[AttackOutcome, int]
 
     @classmethod
     def of(cls, cells: Sequence[AttackedCell]) -> FlipRate:
@@ -201,7 +201,7 @@ class FlipRate:
         return {**figures, "counts": dict(self.counts)}
 
 
-def _flip(outcome: Outcome) -> int | None:
+def _flip(outcome: AttackOutcome) -> int | None:
     return None if outcome == "failed" else int(outcome == "flipped")
 
 

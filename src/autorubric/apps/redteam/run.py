@@ -11,7 +11,7 @@ from autorubric.criteria.values import Submission
 from autorubric.datasets.dataset import RubricDataset
 from autorubric.errors import ArgumentError, JudgeError
 from autorubric.grading.base import Grader, GradingTask
-from autorubric.grading.grader import CriterionGrader
+from autorubric.grading.grader import criterion_grader
 from autorubric.judges.recorded import RecordedJudge
 from autorubric.scoring.reports import EnsembleEvaluationReport
 from autorubric.support.concurrency import run_bounded, sync_twin
@@ -131,14 +131,15 @@ def _check_attacks(attacks: Sequence[Attack]) -> tuple[Attack, ...]:
 
 def _first_fresh_sample(grader: Grader) -> int:
     """Return the first sample index that the first grading does not use."""
-    if not isinstance(grader, CriterionGrader):
+    inner = criterion_grader(grader)
+    if inner is None:
         return 1
-    recorded = [member.judge_id for member in grader.members if isinstance(member.judge, RecordedJudge)]
+    recorded = [member.judge_id for member in inner.members if isinstance(member.judge, RecordedJudge)]
     if recorded:
         raise ArgumentError(
             f"recorded judges repeat stored votes and cannot be attacked; replace {', '.join(recorded)}"
         )
-    return max(member.samples for member in grader.members)
+    return max(member.samples for member in inner.members)
 
 
 def _tasks(dataset: RubricDataset, limit: int | None) -> Iterator[GradingTask]:

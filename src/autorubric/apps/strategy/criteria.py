@@ -23,7 +23,7 @@ from autorubric.apps.strategy.sampling import (
 from autorubric.criteria.base import BaseCriterion
 from autorubric.errors import ArgumentError, JudgeError, TokenUsage
 from autorubric.grading.base import Grader, GradingTask
-from autorubric.grading.grader import CriterionGrader
+from autorubric.grading.grader import criterion_grader
 from autorubric.judges.panel import JudgeLike
 from autorubric.rubric.rubric import Rubric, SupportsGrade
 from autorubric.scoring.reports import EnsembleCriterionReport, EnsembleEvaluationReport
@@ -286,8 +286,8 @@ class RubricThreshold:
         score = self.min_score
         if not _is_number(score):
             raise ArgumentError(f"min_score must be a finite number; got {score!r}")
-        normalised = isinstance(self.grader, CriterionGrader) and self.grader.policy.normalize
-        if normalised and not 0 <= score <= 1:
+        inner = criterion_grader(self.grader)
+        if inner is not None and inner.policy.normalize and not 0 <= score <= 1:
             raise ArgumentError(f"min_score must be from 0 to 1 for a normalized score; got {score!r}")
 
     async def verify(self, candidate: Any, context: Any = None) -> bool:
@@ -329,9 +329,10 @@ class RubricThreshold:
 
     async def _grade(self, candidate: Any, context: Any, fresh: int) -> EnsembleEvaluationReport:
         submission, query = submission_of(candidate), context_text(context)
-        if not isinstance(self.grader, CriterionGrader):
+        inner = criterion_grader(self.grader)
+        if inner is None or not isinstance(self.grader, Grader):
             return await self.grader.grade(submission, self.rubric, query=query)
-        most = max(member.samples for member in self.grader.members)
+        most = max(member.samples for member in inner.members)
         task = GradingTask(submission=submission, rubric=self.rubric, query=query, first_sample=fresh * most)
         return self.grader.aggregate(task, await self.grader.judge(task))
 

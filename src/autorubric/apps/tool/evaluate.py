@@ -28,10 +28,10 @@ from autorubric.apps.tool.response import (
     CriterionScore,
     CritiqueResponse,
     format_score,
-    label_of,
+    label_text,
     most_severe,
 )
-from autorubric.apps.tool.task import Task, confine_issue, task_of
+from autorubric.apps.tool.task import ToolTask, confine_issue, task_of
 from autorubric.errors import ArgumentError, AutorubricError, FileError, JudgeError, MissingDependencyError
 from autorubric.grading.grader import CriterionGrader
 from autorubric.judges.base import Judge
@@ -205,7 +205,7 @@ async def _report_progress(on_progress: Progress | None, done: int, steps: int, 
         await waiting
 
 
-async def _dry_run(task: Task) -> CritiqueResponse:
+async def _dry_run(task: ToolTask) -> CritiqueResponse:
     """Return the response for a dry run, using an evaluator that only measures the prompt."""
     sizes: list[int] = []
 
@@ -223,13 +223,13 @@ async def _dry_run(task: Task) -> CritiqueResponse:
     )
 
 
-def _judge_of(name: str, evaluator: Any, task: Task) -> CritiqueJudge:
+def _judge_of(name: str, evaluator: Any, task: ToolTask) -> CritiqueJudge:
     return CritiqueJudge(
         judge_id=name, evaluator=evaluator, request=task.request, content_note=task.content_note
     )
 
 
-async def _grade(task: Task, judge: Judge) -> EnsembleEvaluationReport:
+async def _grade(task: ToolTask, judge: Judge) -> EnsembleEvaluationReport:
     # An unreadable reply is excluded here and does not count as a low score.
     grader = CriterionGrader(
         judges=[judge], llm_calls="per_item", on_failure="exclude", shuffle_options=False
@@ -239,7 +239,7 @@ async def _grade(task: Task, judge: Judge) -> EnsembleEvaluationReport:
 
 
 async def _evaluate_with(
-    task: Task, provider: Provider, trace: Trace
+    task: ToolTask, provider: Provider, trace: Trace
 ) -> tuple[EnsembleEvaluationReport, CritiqueFindings]:
     """Evaluate with one provider and return the report on its answers, with its other findings."""
     if provider.fault:
@@ -265,7 +265,7 @@ async def _evaluate_with(
 
 
 def _response(
-    task: Task,
+    task: ToolTask,
     provider: str,
     report: EnsembleEvaluationReport,
     findings: CritiqueFindings,
@@ -304,7 +304,7 @@ def _score(report: CriterionReport, request: CritiqueRequest) -> CriterionScore:
     fields: dict[str, object] = {
         "criterion": report.name,
         "score": format_score(good, request.scoring_scale),
-        "label": label_of(good),
+        "label": label_text(good),
     }
     if request.evaluation_mode != "score_only" and report.final_reason:
         fields["explanation"] = report.final_reason

@@ -15,7 +15,7 @@ from autorubric.support.reading_errors import short_repr
 
 PASSES_FROM: Final = 0.7
 
-_LABELS: Final[tuple[tuple[float, Label], ...]] = ((0.9, "Excellent"), (0.7, "Good"), (0.5, "Fair"))
+_LABELS: Final[tuple[tuple[float, ToolLabel], ...]] = ((0.9, "Excellent"), (0.7, "Good"), (0.5, "Fair"))
 _LETTERS: Final = ((0.9, "A"), (0.8, "B"), (0.7, "C"), (0.6, "D"))
 _BOUNDS: Final = frozenset({PASSES_FROM, *(least for least, _ in (*_LABELS, *_LETTERS))})
 _DIGITS: Final = 3
@@ -24,7 +24,7 @@ _NOISE: Final = 9
 """Number of significant decimals of values in [0, 1], because rounding errors may turn 0.7 into 0.6999…."""
 
 
-def format_score(value: float | None, scale: ScoringScale) -> Score:
+def format_score(value: float | None, scale: ScoringScale) -> ToolScore:
     """Convert a value in [0, 1] to a scale; None if there is no value."""
     if value is None:
         return None
@@ -42,7 +42,7 @@ def format_score(value: float | None, scale: ScoringScale) -> Score:
             assert_never(scale)
 
 
-def label_of(value: float | None) -> Label | None:
+def label_text(value: float | None) -> ToolLabel | None:
     """Return the label for a value in [0, 1], from Excellent to Poor; None if there is no value."""
     if value is None:
         return None
@@ -63,8 +63,8 @@ def _plain(number: float) -> int | float:
 
 
 Severity = Literal["low", "medium", "high", "critical"]
-Label = Literal["Excellent", "Good", "Fair", "Poor"]
-Score: TypeAlias = int | float | str | None
+ToolLabel = Literal["Excellent", "Good", "Fair", "Poor"]
+ToolScore: TypeAlias = int | float | str | None
 """A number, `"A"` to `"F"`, or `"pass"` or `"fail"`, depending on the scale; None if not assessed."""
 
 
@@ -92,8 +92,8 @@ class CriterionScore(_SetFieldsOnly):
     """
 
     criterion: str
-    score: Score
-    label: Label | None
+    score: ToolScore
+    label: ToolLabel | None
     explanation: str | None = None
 
 
@@ -141,7 +141,7 @@ class CritiqueResponse(_SetFieldsOnly):
 
     ok: bool
     provider: str | None = None
-    overall_score: Score = None
+    overall_score: ToolScore = None
     scoring_scale: ScoringScale = "0-10"
     criteria_scores: tuple[CriterionScore, ...] = ()
     issues: tuple[Issue, ...] = ()
@@ -182,7 +182,7 @@ def _count_text(count: int, one: str, several: str) -> str:
     return f"{count} {one if count == 1 else several}"
 
 
-def _score_text(score: Score, scale: ScoringScale) -> str:
+def _score_text(score: ToolScore, scale: ScoringScale) -> str:
     if score is None:
         return "? no score"
     if not isinstance(score, str):

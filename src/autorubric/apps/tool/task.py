@@ -17,7 +17,7 @@ from autorubric.criteria.ratings import NumericalRatingCriterion
 from autorubric.errors import ArgumentError
 from autorubric.judges.prompts import neutralise
 from autorubric.rubric.rubric import Rubric
-from autorubric.support.read import FORMATS
+from autorubric.support.read import TEXT_FORMATS
 
 HIGHEST: Final = 10.0
 """The highest score on a criterion; judges score from 0 to this value."""
@@ -93,7 +93,7 @@ def criterion_named(name: str) -> BaseCriterion:
 
 def rubric_of(criteria: Sequence[str], *places: Workspace | None) -> Rubric:
     """Create the rubric for a request's criteria."""
-    files = [name for name in criteria if FORMATS.get(Path(name).suffix.lower(), "jsonl") != "jsonl"]
+    files = [name for name in criteria if TEXT_FORMATS.get(Path(name).suffix.lower(), "jsonl") != "jsonl"]
     if not files:
         return Rubric([criterion_named(name) for name in criteria])
     if len(criteria) > 1:
@@ -111,7 +111,7 @@ _LONGEST_PATH: Final = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
+class ToolTask:
     """A request with everything that is derived from it."""
 
     request: CritiqueRequest
@@ -122,7 +122,7 @@ class Task:
     providers: tuple[Provider, ...]  # to try, in order
 
 
-def task_of(request: CritiqueRequest, table: ProviderTable, rubric_root: str | Path | None) -> Task:
+def task_of(request: CritiqueRequest, table: ProviderTable, rubric_root: str | Path | None) -> ToolTask:
     workspace = None if request.workspace_root is None else Workspace.at(request.workspace_root)
     files = None if rubric_root is None else Workspace.at(str(rubric_root), "rubric_root")
     rubric = rubric_of(request.criteria, workspace, files)
@@ -132,7 +132,7 @@ def task_of(request: CritiqueRequest, table: ProviderTable, rubric_root: str | P
         notes.append(note)
     if workspace is not None and (outside := workspace.paths_outside(request.content)):
         notes.append(_outside_note(outside))
-    return Task(
+    return ToolTask(
         request=request,
         rubric=rubric,
         content_type=content_type,

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from autorubric.metrics.audit.item_resampling import units_of
+from autorubric.metrics.audit.item_resampling import item_units
 from autorubric.metrics.audit.rubric_weights import weighted_score
 from autorubric.metrics.core.resampling import Units
 from autorubric.metrics.core.scales import Array, Codes
@@ -123,7 +123,7 @@ def merge_items(layout: FacetLayout) -> tuple[FacetLayout, Units]:
     """Return the items as units to draw, with alike items merged if that saves draws."""
     n_items = len(layout.counts)
     cells = [layout.counts, layout.sums, layout.squares]
-    units = units_of(np.concatenate([one.reshape(n_items, -1) for one in cells], axis=1))
+    units = item_units(np.concatenate([one.reshape(n_items, -1) for one in cells], axis=1))
     assert units.sums is not None
     counts, sums, squares = (
         one.reshape(-1, *layout.counts.shape[1:]) for one in np.split(units.sums, len(cells), axis=1)

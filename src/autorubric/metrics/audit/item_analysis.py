@@ -212,7 +212,7 @@ FEWEST_PAIRS = 10
 """Minimum number of common items of a redundant pair, since few items may correlate by chance."""
 
 
-def mean_of(values: Array, confidence_level: float, *, binary: bool) -> Estimate:
+def mean_estimate_of(values: Array, confidence_level: float, *, binary: bool) -> Estimate:
     """Return the pass rate with Wilson's interval, or the mean value with a t interval."""
     kept = values[~np.isnan(values)]
     n_missing = len(values) - len(kept)
@@ -400,7 +400,7 @@ def _criteria(
             name=name,
             level=criterion.level,
             weight=float(weights.of_criterion[at]) if weights.known else None,
-            mean=mean_of(values[:, at], level, binary=criterion.level == "binary"),
+            mean=mean_estimate_of(values[:, at], level, binary=criterion.level == "binary"),
             discrimination=pearson(rest[:, at], oriented[:, at], confidence_level=level),
             upper_lower=upper_lower(oriented[:, at], totals, resampling),
             alpha_without=alpha_of(np.delete(oriented, at, axis=1), interval=False),

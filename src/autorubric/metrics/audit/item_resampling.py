@@ -37,7 +37,7 @@ def estimate_over_items(
     reason: Reason,
 ) -> list[Estimate]:
     """Estimate each statistic with its percentile interval over resampled items; `sums` is `(n_items, d)`."""
-    units, m = units_of(sums) if len(sums) else None, len(n)
+    units, m = item_units(sums) if len(sums) else None, len(n)
     return estimate_over_units(units, compute, resampling, [method] * m, n=n, reasons=[reason] * m)
 
 
@@ -45,7 +45,7 @@ _MERGED_UP_TO = 128
 """Maximum number of sums per item for which identical items are merged; with more, sorting is too slow."""
 
 
-def units_of(sums: Array) -> Units:
+def item_units(sums: Array) -> Units:
     """Return items as units; identical items become one unit with a count if that saves draws."""
     if sums.shape[1] > _MERGED_UP_TO:
         return row_units(sums, None)

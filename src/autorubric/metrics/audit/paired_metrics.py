@@ -1,4 +1,4 @@
-"""Items with a truth and two judgements, and a metric of both judges on them."""
+"""Items with a truth and two judgments, and a metric of both judges on them."""
 
 from __future__ import annotations
 
@@ -54,14 +54,14 @@ _MOST_KINDS = 4096
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Triples:
-    """Items with a truth and both judgements, which are codes, numbers or labels of shape `(n,)`."""
+    """Items with a truth and both judgments, which are codes, numbers or labels of shape `(n,)`."""
 
     truth: Array
     a: Array
     b: Array
     coded: CodedLabels | None  # scale of the codes; None for numbers and labels
     cluster: Codes | None  # of each item, without gaps; None if each item is its own unit
-    n_missing: int  # items excluded because the truth or a judgement was missing
+    n_missing: int  # items excluded because the truth or a judgment was missing
 
     @property
     def n(self) -> int:

@@ -227,7 +227,7 @@ def _study(name: str, layout: FacetLayout, target: float, resampling: Resampling
 
     size = len(effects)
     reason: Reason = "no_ratings" if not layout.n else "too_few_units" if not enough else "no_variance"
-    names = [*(f"variance of {source_of(one, layout)}" for one in effects), "G", "Phi", "Phi of one vote"]
+    names = [*(f"variance of {component_of(one, layout)}" for one in effects), "G", "Phi", "Phi of one vote"]
     figures = estimate_over_units(
         units,
         compute,
@@ -266,7 +266,7 @@ def _design(layout: FacetLayout) -> Design:
     return Design(judges=max(judges, 1.0), samples=max(samples, 1.0), orders=max(orders, 1.0))
 
 
-def source_of(effect: Effect, layout: FacetLayout) -> str:
+def component_of(effect: Effect, layout: FacetLayout) -> str:
     """Return the name of a source of variance."""
     if effect == RESIDUAL:
         return "sample" if layout.has_repeats else "residual"
@@ -280,7 +280,7 @@ def _components(
     tolerance = RELATIVE_ZERO * max(float(layout.squares.sum()), 1e-300)
     return tuple(
         VarianceComponent(
-            source=source_of(effect, layout),
+            source=component_of(effect, layout),
             variance=variance,
             raw=came.value,
             negative=came.value is not None and came.value < -tolerance,

@@ -124,7 +124,7 @@ Result: TypeAlias = Literal["agreement", "report", "run", "run_mean", "run_poole
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Shown:
+class MetricDisplay:
     """What results, tables, plots and pages contain of a metric.
 
     Attributes:
@@ -167,7 +167,7 @@ class Shown:
     ranks: Callable[..., Estimate] | None = None
     bounds: Bounds = (None, None)
 
-    def complete(self, name: str, levels: tuple[Level, ...], bounds: Bounds) -> Shown:
+    def complete(self, name: str, levels: tuple[Level, ...], bounds: Bounds) -> MetricDisplay:
         """Return the declaration with its defaults filled in, for a metric with these levels and bounds."""
         parts: tuple[Result, ...] = get_args(Result)
         if self.table is None:
@@ -233,7 +233,7 @@ class MetricSpec:
 DECLARED: dict[str, list[MetricSpec]] = {}
 """The declared metrics of each module, by the name of the module."""
 
-SHOWN: dict[str, Shown] = {}
+SHOWN: dict[str, MetricDisplay] = {}
 """Metrics that results contain, by key."""
 
 
@@ -250,7 +250,7 @@ def metric(
     levels: tuple[Level, ...],
     reference: str,
     bounds: Bounds = (0.0, 1.0),
-    shown: Shown | None = None,
+    shown: MetricDisplay | None = None,
     **properties: Unpack[_Properties],
 ) -> Callable[[Callable[P, Estimate]], Callable[P, Estimate]]:
     """Declare that a public function computes a metric.
@@ -279,7 +279,7 @@ def metric(
     return declare
 
 
-def show(shown: Shown, name: str, levels: tuple[Level, ...], bounds: Bounds = (0.0, 1.0)) -> None:
+def show(shown: MetricDisplay, name: str, levels: tuple[Level, ...], bounds: Bounds = (0.0, 1.0)) -> None:
     """Declare that results contain a metric, also one without a function."""
     completed = shown.complete(name, levels, bounds)
     if not (completed.table or completed.numbers or completed.ranks):

@@ -33,7 +33,7 @@ from autorubric.scoring.score import subtract_penalty
 from autorubric.support.blocks import Block, Cell, ScalarBlock
 
 Verdict: TypeAlias = Literal["PASS", "FAIL", "UNDECIDED"]
-Source: TypeAlias = Literal["samples", "judges", "judge_error"]
+DecisionSource: TypeAlias = Literal["samples", "judges", "judge_error"]
 
 SLACK = 1e-9
 """Tolerance below the threshold, since scores are sums of floats."""
@@ -75,7 +75,7 @@ class DecisionResult(ResultBase):
     high: float | None
     hard_low: float | None
     hard_high: float | None
-    sources: tuple[Source, ...]
+    sources: tuple[DecisionSource, ...]
     n_open: int
     confidence_level: float
     reason: Reason | None
@@ -251,7 +251,7 @@ class _DecisionBasis(NamedTuple):
 
     score: Estimate
     hard: _Range
-    sources: tuple[Source, ...]
+    sources: tuple[DecisionSource, ...]
 
 
 def _find_basis(
@@ -272,7 +272,7 @@ def _from_resamples(
     report: EnsembleEvaluationReport, resampler: VoteResampler, resampling: Resampling
 ) -> _DecisionBasis:
     votes = list(resampler.votes.values())
-    found: dict[Source, bool] = {
+    found: dict[DecisionSource, bool] = {
         "samples": any(one.n_samples > 1 for one in votes),
         "judges": any(len(one.judges) > 1 for one in votes),
     }
@@ -299,7 +299,7 @@ def _from_judge_error(
     """Compute the score from true scores of labelled items, and subtract the length penalty afterwards."""
     without_penalty = replace(resampler, rules=replace(resampler.rules, penalty=0.0))
     judged, worst, best = without_penalty.score_range(resampler.decisions)
-    sources: tuple[Source, ...] = ("judge_error",)
+    sources: tuple[DecisionSource, ...] = ("judge_error",)
     method = f"true score predicted from {labelled.n} labelled items; full conformal, {confidence_level:.0%}"
     raw = _report_score(report)
 
@@ -365,7 +365,7 @@ def _report_score(report: EnsembleEvaluationReport) -> Estimate:
 def _interval_score(
     report: EnsembleEvaluationReport,
     drawn: Array,
-    sources: tuple[Source, ...],
+    sources: tuple[DecisionSource, ...],
     resampling: Resampling,
     method: str,
 ) -> Estimate:

@@ -19,7 +19,7 @@ from autorubric.metrics.correction.samples import Annotators, read_annotators
 from autorubric.metrics.figures.specs import SPECS, spec
 from autorubric.support.blocks import Block
 
-Statistic: TypeAlias = str | Callable[..., Any]
+CeilingStatistic: TypeAlias = str | Callable[..., Any]
 """Name of a two-rater metric, or a function of (rest, person) that returns a number or an `Estimate`."""
 
 _SHORT = {"kappa": "cohen_kappa"}
@@ -67,7 +67,7 @@ class _HeldOut:
 def human_ceiling(
     humans: Any,
     *,
-    stat: Statistic = "kappa",
+    stat: CeilingStatistic = "kappa",
     scale: Scale | None = None,
     **interval: Unpack[IntervalArguments],
 ) -> HumanCeiling:
@@ -154,7 +154,7 @@ def _label_pairs(people: Annotators, coded: CodedLabels) -> list[_HeldOut]:
     return found
 
 
-def _metric_of(known: MetricSpec | None, stat: Statistic, coded: CodedLabels | None) -> _Metric:
+def _metric_of(known: MetricSpec | None, stat: CeilingStatistic, coded: CodedLabels | None) -> _Metric:
     """Return the metric as a function of numbers or, if `coded` is passed, of codes."""
     scale = None if coded is None else coded.scale
     labels = np.array(scale.labels if scale is not None else [], dtype=object)
@@ -174,7 +174,7 @@ def _metric_of(known: MetricSpec | None, stat: Statistic, coded: CodedLabels | N
     return metric
 
 
-def _call_statistic(stat: Statistic, rest: Array, person: Array) -> Estimate:
+def _call_statistic(stat: CeilingStatistic, rest: Array, person: Array) -> Estimate:
     assert callable(stat)
     found = stat(rest, person)
     if isinstance(found, Estimate):

@@ -33,7 +33,7 @@ class PPIMeans(NamedTuple):
     variance: Array
 
 
-def units_of(sample: LabelledSample) -> Strata:
+def value_units(sample: LabelledSample) -> Strata:
     """Build units from labelled pairs and from the judge's values on the items under test."""
     labels = [np.ones(len(sample.truth)), sample.truth, sample.judged]
     return strata_of(labels, [np.ones(len(sample.tested)), sample.tested], sample)

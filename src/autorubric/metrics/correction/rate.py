@@ -37,7 +37,7 @@ from autorubric.support.blocks import Block, ScalarBlock
 _ADDED = 2.0
 
 
-def units_of(sample: LabelledSample) -> Strata:
+def rate_units(sample: LabelledSample) -> Strata:
     """Build units from labelled pairs and test verdicts, which are 0 or 1."""
     truth, judged = sample.truth, sample.judged
     labels = [truth, truth * judged, 1 - truth, (1 - truth) * (1 - judged)]
@@ -222,7 +222,7 @@ def _correct_rate(
     seen: LabelledSample, method: CorrectionMethod, sampled: Sampled, options: CorrectionOptions
 ) -> CorrectedRate:
     if method == "ppi++":
-        rate, lam = ppi_estimate(ppi.units_of(seen), options, share=True, name="corrected rate")
+        rate, lam = ppi_estimate(ppi.value_units(seen), options, share=True, name="corrected rate")
     else:
         rate, lam = _rogan_gladen(seen, options), None
     level = options.confidence_level
@@ -279,7 +279,7 @@ def _rogan_gladen(seen: LabelledSample, options: CorrectionOptions) -> Estimate:
     n = len(seen.tested)
     if not 0 < seen.truth.sum() < len(seen.truth):
         return Estimate.undefined("too_few_labels", n=n, method=name)
-    units = units_of(seen)
+    units = rate_units(seen)
     value = float(rate_of(units.total()))
     if np.isnan(value):
         return Estimate.undefined("uninformative_judge", n=n, method=name)

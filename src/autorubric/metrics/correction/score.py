@@ -261,7 +261,7 @@ def _correct_items(run: ScoredRun, options: CorrectionOptions) -> CorrectedScore
         judged=run.judged_score[labelled],
         tested=run.judged_score[judged & ~labelled & run.tested],
     )
-    score = ppi_estimate(ppi.units_of(sample), options, share=False, name="corrected mean item score").mean
+    score = ppi_estimate(ppi.value_units(sample), options, share=False, name="corrected mean item score").mean
     # The correction may exceed the range of a mean score.
     value, low, high = (
         None if one is None else min(max(one, 0.0), 1.0) for one in (score.value, score.low, score.high)

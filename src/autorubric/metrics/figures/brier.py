@@ -15,12 +15,12 @@ from autorubric.metrics.core.metric import CATEGORICAL, metric
 from autorubric.metrics.core.resampling import NO_ENDS, Ends, IntervalArguments, IntervalOptions, check_number
 from autorubric.metrics.core.result import Record
 from autorubric.metrics.core.scales import Array, Scale
-from autorubric.metrics.figures.calibration import BinnedForecasts, Strategy, assign_bins, describe_bins
+from autorubric.metrics.figures.calibration import BinnedForecasts, BinStrategy, assign_bins, describe_bins
 from autorubric.metrics.figures.forecasts import (
     EndsOf,
     Forecasts,
     logit_ends,
-    mean_of,
+    mean_score,
     rate,
     read_forecasts,
     t_ends,
@@ -124,7 +124,7 @@ def brier_parts(
     prob: Any,
     *,
     bins: int | None = None,
-    strategy: Strategy = "width",
+    strategy: BinStrategy = "width",
     scale: Scale | None = None,
     **interval: Unpack[IntervalArguments],
 ) -> BrierParts:
@@ -219,7 +219,7 @@ def brier_of(given: Forecasts, options: IntervalOptions) -> Estimate:
     losses, high, form = _squared_losses(given)
     figure = weighted_figure(
         f"Brier score, {form}",
-        mean_of(losses),
+        mean_score(losses),
         logit_ends(given, lambda: (losses - losses.mean()) / given.n, high),
         high=high,
     )
@@ -290,4 +290,4 @@ def log_loss(
     # Adding 0 turns -0.0 into 0.0.
     losses = -np.log(chances) + 0.0
     ends = t_ends(given, lambda: (losses - losses.mean()) / given.n, (0.0, math.inf))
-    return given.estimate(weighted_figure(name, mean_of(losses), ends, high=math.inf), options)
+    return given.estimate(weighted_figure(name, mean_score(losses), ends, high=math.inf), options)

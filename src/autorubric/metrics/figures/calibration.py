@@ -32,7 +32,7 @@ from autorubric.metrics.figures.forecasts import (
     weighted_figure,
 )
 
-Strategy: TypeAlias = Literal["width", "mass"]
+BinStrategy: TypeAlias = Literal["width", "mass"]
 """Bins of equal width, or with roughly equal numbers of forecasts."""
 
 
@@ -64,12 +64,12 @@ class BinnedForecasts:
 
 
 def assign_bins(
-    prob: Array, happened: Array, given: Forecasts, bins: int | None, strategy: Strategy
+    prob: Array, happened: Array, given: Forecasts, bins: int | None, strategy: BinStrategy
 ) -> BinnedForecasts:
     """Assign forecasts to bins; with `bins=None`, each distinct forecast has its own bin."""
     if bins is not None:
         check_number("bins", bins, "[1, inf)", whole=True)
-    check_choice("strategy", strategy, Strategy)
+    check_choice("strategy", strategy, BinStrategy)
     edges, where = _edges(prob, bins, strategy)
     order = np.argsort(where, kind="stable")
     used, starts, place = np.unique(where[order], return_index=True, return_inverse=True)
@@ -84,7 +84,7 @@ def assign_bins(
     )
 
 
-def _edges(prob: Array, bins: int | None, strategy: Strategy) -> tuple[Array, Codes]:
+def _edges(prob: Array, bins: int | None, strategy: BinStrategy) -> tuple[Array, Codes]:
     if bins is None or not prob.size:
         distinct, where = np.unique(prob, return_inverse=True)
         return np.column_stack([distinct, distinct]), where.reshape(-1)
@@ -96,7 +96,7 @@ def _edges(prob: Array, bins: int | None, strategy: Strategy) -> tuple[Array, Co
     return np.column_stack([cuts[:-1], cuts[1:]]), where
 
 
-def describe_bins(bins: int | None, strategy: Strategy) -> str:
+def describe_bins(bins: int | None, strategy: BinStrategy) -> str:
     """Describe the bins and their edge rule in words."""
     if bins is None:
         return "one bin per distinct forecast"
@@ -104,7 +104,7 @@ def describe_bins(bins: int | None, strategy: Strategy) -> str:
     return f"{bins} bins of {kind}, including upper edges (the first bin also its lower edge)"
 
 
-def _stated_bins(given: Forecasts, bins: int | None, strategy: Strategy) -> tuple[BinnedForecasts, str]:
+def _stated_bins(given: Forecasts, bins: int | None, strategy: BinStrategy) -> tuple[BinnedForecasts, str]:
     """Return the probabilities to calibrate in bins, and their description.
 
     With one column, the probability is P(positive). With K columns, it is the probability of the top label,
@@ -165,7 +165,7 @@ def ece(
     prob: Any,
     *,
     bins: int = 10,
-    strategy: Strategy = "width",
+    strategy: BinStrategy = "width",
     debiased: bool = False,
     scale: Scale | None = None,
     **interval: Unpack[IntervalArguments],
@@ -251,7 +251,7 @@ def reliability_curve(
     prob: Any,
     *,
     bins: int = 10,
-    strategy: Strategy = "width",
+    strategy: BinStrategy = "width",
     scale: Scale | None = None,
     **interval: Unpack[IntervalArguments],
 ) -> ReliabilityCurve:

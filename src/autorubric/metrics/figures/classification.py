@@ -13,7 +13,15 @@ from autorubric.metrics.core import contingency as shares
 from autorubric.metrics.core.contingency import read_pair
 from autorubric.metrics.core.estimate import Estimate
 from autorubric.metrics.core.estimation import estimate
-from autorubric.metrics.core.metric import CATEGORICAL, SIGNED, Result, Shown, TableMetric, metric, show
+from autorubric.metrics.core.metric import (
+    CATEGORICAL,
+    SIGNED,
+    MetricDisplay,
+    Result,
+    TableMetric,
+    metric,
+    show,
+)
 from autorubric.metrics.core.resampling import CodedArguments, CodedOptions
 from autorubric.metrics.core.scales import Array, Binary, Interval, Nominal, Scale
 
@@ -49,7 +57,7 @@ MCC = TableMetric(
 _NOMINAL: tuple[Level, ...] = ("nominal",)
 _ORDINAL: tuple[Level, ...] = ("ordinal",)
 for _table, _key, _order in ((MACRO_PRECISION, "macro_precision", 80), (MACRO_RECALL, "macro_recall", 90)):
-    _shown = Shown(
+    _shown = MetricDisplay(
         table=_table, where={"agreement": _NOMINAL, "report": _NOMINAL}, pages=("judges",), order=_order
     )
     show(_shown, _key, _NOMINAL)
@@ -59,7 +67,7 @@ for _table, _key, _order in ((MACRO_PRECISION, "macro_precision", 80), (MACRO_RE
     inputs="labels",
     levels=CATEGORICAL,
     reference="share of agreement",
-    shown=Shown(
+    shown=MetricDisplay(
         table=ACCURACY,
         tile="Agreement with labels",
         pages=("overview", "criteria", "judges"),
@@ -110,7 +118,7 @@ def _estimate(
     levels=CATEGORICAL,
     reference="Brodersen et al. 2010",
     symmetric=False,
-    shown=Shown(table=BALANCED_ACCURACY, order=20, pages=()),
+    shown=MetricDisplay(table=BALANCED_ACCURACY, order=20, pages=()),
 )
 def balanced_accuracy(
     truth: Iterable[Any] | None = None,
@@ -135,7 +143,7 @@ def balanced_accuracy(
     inputs="labels",
     levels=CATEGORICAL,
     reference="mean one-against-rest F1",
-    shown=Shown(
+    shown=MetricDisplay(
         table=MACRO_F1,
         label="macro F1",
         where={"agreement": CATEGORICAL, "report": _NOMINAL, "run": (*_NOMINAL, *_ORDINAL)},
@@ -164,7 +172,7 @@ def macro_f1(
     levels=CATEGORICAL,
     bounds=SIGNED,
     reference="Matthews 1975; Gorodkin 2004",
-    shown=Shown(
+    shown=MetricDisplay(
         table=MCC,
         key="phi",
         label="Matthews correlation",
@@ -216,7 +224,7 @@ def _adjacent_by_chance(tables: Array, k: int = 1) -> Array:
 
 _ON_EACH: Mapping[Result, tuple[Level, ...]] = {"agreement": _ORDINAL, "run": _ORDINAL}
 show(
-    Shown(
+    MetricDisplay(
         table=TableMetric(
             name="adjacent accuracy expected by chance, given the margins",
             compute=_adjacent_by_chance,
@@ -236,7 +244,9 @@ show(
     inputs="labels",
     levels=("ordinal",),
     reference="share within k places",
-    shown=Shown(table=_adjacent(1), title="at most one option off", where=_ON_EACH, pages=(), order=150),
+    shown=MetricDisplay(
+        table=_adjacent(1), title="at most one option off", where=_ON_EACH, pages=(), order=150
+    ),
 )
 def adjacent_accuracy(
     truth: Iterable[Any] | None = None,

@@ -15,7 +15,7 @@ from autorubric.metrics.core.contingency import NumberPairs, cluster_codes, divi
 from autorubric.metrics.core.estimate import RELATIVE_ZERO, Estimate, TestStatistic
 from autorubric.metrics.core.estimation import Figure, estimate, fisher_z, lin_z
 from autorubric.metrics.core.intervals import t_quantile
-from autorubric.metrics.core.metric import ORDERED, SIGNED, Shown, metric
+from autorubric.metrics.core.metric import ORDERED, SIGNED, MetricDisplay, metric
 from autorubric.metrics.core.resampling import (
     NO_ENDS,
     Compute,
@@ -115,7 +115,7 @@ _ON_NUMBERS: tuple[Level, ...] = ("ordinal", "interval")
     levels=ORDERED,
     bounds=SIGNED,
     reference="Fisher 1921",
-    shown=Shown(
+    shown=MetricDisplay(
         key="pearson",
         title="Pearson's r",
         at=_ON_NUMBERS,
@@ -168,7 +168,7 @@ def _standard(values: Array) -> Array:
     levels=ORDERED,
     bounds=SIGNED,
     reference="Bonett and Wright 2000",
-    shown=Shown(
+    shown=MetricDisplay(
         key="spearman",
         title="Spearman's rho",
         at=_ON_NUMBERS,
@@ -204,7 +204,7 @@ def spearman_estimate(ranked: RankedPairs, options: IntervalOptions, *, n_missin
     levels=ORDERED,
     bounds=SIGNED,
     reference="Kendall 1945",
-    shown=Shown(
+    shown=MetricDisplay(
         key="kendall",
         title="Kendall's tau-b",
         at=_ON_NUMBERS,
@@ -244,7 +244,7 @@ def kendall_estimate(ranked: RankedPairs, options: IntervalOptions, *, n_missing
     levels=ORDERED,
     bounds=SIGNED,
     reference="Lin 1989",
-    shown=Shown(
+    shown=MetricDisplay(
         key="ccc",
         title="Lin's concordance",
         at=_ON_NUMBERS,
@@ -356,7 +356,7 @@ def _mean_figure(name: str, column: int) -> Figure:
     bounds=(0.0, None),
     reference="root mean square error",
     perfect=0.0,
-    shown=Shown(
+    shown=MetricDisplay(
         key="rmse",
         title="root mean square error",
         at=_ON_NUMBERS,
@@ -398,7 +398,7 @@ def rmse_estimate(pairs: NumberPairs, options: IntervalOptions) -> Estimate:
     bounds=(0.0, None),
     reference="mean absolute error",
     perfect=0.0,
-    shown=Shown(
+    shown=MetricDisplay(
         key="mae",
         title="mean absolute error",
         at=_ON_NUMBERS,

@@ -14,7 +14,7 @@ from autorubric.metrics.core.estimate import Reason
 from autorubric.metrics.core.resampling import check_number
 from autorubric.metrics.core.result import to_plain
 from autorubric.metrics.core.scales import Array, Codes, Scale, as_sequence
-from autorubric.metrics.figures.majority import CodedVotes, Patterns, collapse, read_votes
+from autorubric.metrics.figures.majority import CodedVotes, Patterns, collapse, vote_matrix
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -114,7 +114,7 @@ def dawid_skene(
     check_number("smoothing", smoothing, "[0, inf)")
     check_number("max_iterations", max_iterations, "[1, inf)", whole=True)
     check_number("tolerance", tolerance, "[0, 1)")
-    votes = read_votes(ratings, scale, labels)
+    votes = vote_matrix(ratings, scale, labels)
     rater, names = _raters(raters, votes.codes)
     rated = np.asarray((votes.codes >= 0).any(1))
     if not rated.any():

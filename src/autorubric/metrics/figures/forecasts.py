@@ -134,7 +134,7 @@ def rate(name: str, hits: Array, cluster: Codes | None, options: IntervalOptions
     return estimate(replace(_RATE, name=name), units, options)
 
 
-def mean_of(values: Array) -> Compute:
+def mean_score(values: Array) -> Compute:
     """Return a function that computes the weighted mean of values, shape `(n,)`, for weights `(..., n)`."""
     return lambda weights: np.asarray((weights @ values) / weights.sum(-1))
 

@@ -16,7 +16,7 @@ from autorubric.errors import ArgumentError
 from autorubric.metrics.core.contingency import TableInput, read_pair
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.estimation import estimate
-from autorubric.metrics.core.metric import CATEGORICAL, SIGNED, Shown, TableMetric, metric, show
+from autorubric.metrics.core.metric import CATEGORICAL, SIGNED, MetricDisplay, TableMetric, metric, show
 from autorubric.metrics.core.resampling import CodedArguments, CodedOptions, IntervalOptions
 from autorubric.metrics.core.scales import Array, Scale, Weights, describe, weight_matrix
 from autorubric.metrics.figures.many_raters import (
@@ -125,7 +125,7 @@ def _pair_estimate(
 
 _ORDINAL: tuple[Level, ...] = ("ordinal",)
 show(
-    Shown(
+    MetricDisplay(
         table=KAPPA,
         where={"agreement": _ORDINAL, "run": _ORDINAL, "run_pooled": _ORDINAL},
         pages=(),
@@ -143,7 +143,7 @@ show(
     bounds=SIGNED,
     reference="Cohen 1960, 1968",
     weighted=True,
-    shown=Shown(
+    shown=MetricDisplay(
         table=KAPPA,
         key="kappa",
         title="Cohen's kappa",
@@ -218,7 +218,7 @@ def scott_pi(
     bounds=SIGNED,
     reference="Gwet 2008, 2014",
     weighted=True,
-    shown=Shown(
+    shown=MetricDisplay(
         table=_AC, key="ac1", title="Gwet's AC1", where={"agreement": CATEGORICAL}, pages=(), order=50
     ),
 )

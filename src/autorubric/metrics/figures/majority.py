@@ -76,7 +76,7 @@ class CodedVotes:
     declared: bool
 
 
-def read_votes(ratings: Any, scale: Scale | None, labels: int | None) -> CodedVotes:
+def vote_matrix(ratings: Any, scale: Scale | None, labels: int | None) -> CodedVotes:
     """Encode the votes as positions on the scale."""
     table = _as_table(ratings)
     coded, codes = code_ratings(table, scale, labels)
@@ -161,7 +161,7 @@ def majority_vote(
             from the number of raters, or the policy is unknown or needs an order that the labels do not have.
     """
     check_choice("ties", ties, TiePolicy, or_none=True)
-    votes = read_votes(ratings, scale, labels)
+    votes = vote_matrix(ratings, scale, labels)
     if ties in ("lowest", "highest") and isinstance(votes.scale, Nominal):
         raise ArgumentError(f"ties={ties!r} needs an order, but {votes.scale} has none; pass Ordinal(labels)")
     weight = _weights(weights, votes.codes.shape[1])

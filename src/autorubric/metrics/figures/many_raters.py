@@ -136,7 +136,7 @@ def prior_counts(n_ratings: Codes, how_many: Codes, size: int) -> SmoothingPrior
     return SmoothingPrior(counts, codes.chances).merge_equal()
 
 
-Chance: TypeAlias = Callable[[Array, Array], Array]
+PooledChance: TypeAlias = Callable[[Array, Array], Array]
 """A function from (mean proportions of shape `(..., K)`, weights) to expected agreement."""
 
 
@@ -166,7 +166,7 @@ class CountCoefficient:
     """An agreement coefficient of many raters."""
 
     name: str
-    chance: Chance  # function that computes the agreement expected by chance
+    chance: PooledChance  # function that computes the agreement expected by chance
     # whether unused categories change the value, so that categories must be declared
     needs_declared: bool = False
 

@@ -15,7 +15,7 @@ from autorubric.metrics.core import contingency as shares
 from autorubric.metrics.core.contingency import OneVsRestRate, TableInput, read_pair
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.estimation import estimate
-from autorubric.metrics.core.metric import CATEGORICAL, Shown, TableMetric, metric
+from autorubric.metrics.core.metric import CATEGORICAL, MetricDisplay, TableMetric, metric
 from autorubric.metrics.core.resampling import CodedArguments, CodedOptions
 from autorubric.metrics.core.scales import Array, Binary, Interval, Scale, as_sequence, infer_scale
 
@@ -113,7 +113,7 @@ def _of_class(
     reference="TP / (TP + FP)",
     symmetric=False,
     one_class=True,
-    shown=Shown(table=precision_at(MET), per_option=precision_at, at=_BINARY, pages=(), order=100),
+    shown=MetricDisplay(table=precision_at(MET), per_option=precision_at, at=_BINARY, pages=(), order=100),
 )
 def precision(
     truth: Iterable[Any] | None = None,
@@ -147,7 +147,7 @@ def precision(
     reference="TP / (TP + FN)",
     symmetric=False,
     one_class=True,
-    shown=Shown(
+    shown=MetricDisplay(
         table=recall_at(MET),
         per_option=recall_at,
         label="sensitivity (recall, TPR)",
@@ -182,7 +182,7 @@ def recall(
     reference="TN / (TN + FP)",
     symmetric=False,
     one_class=True,
-    shown=Shown(
+    shown=MetricDisplay(
         table=specificity_at(MET),
         label="specificity (TNR)",
         column="TNR",
@@ -215,7 +215,7 @@ def specificity(
     levels=CATEGORICAL,
     reference="2 TP / (2 TP + FP + FN)",
     one_class=True,
-    shown=Shown(table=f1_at(MET), per_option=f1_at, label="F1", at=_BINARY, pages=(), order=130),
+    shown=MetricDisplay(table=f1_at(MET), per_option=f1_at, label="F1", at=_BINARY, pages=(), order=130),
 )
 def f1(
     truth: Iterable[Any] | None = None,
@@ -239,7 +239,7 @@ def f1(
     levels=CATEGORICAL,
     reference="Feinstein and Cicchetti 1990",
     one_class=True,
-    shown=Shown(table=positive_agreement_at(MET), where={"agreement": _BINARY}, pages=(), order=140),
+    shown=MetricDisplay(table=positive_agreement_at(MET), where={"agreement": _BINARY}, pages=(), order=140),
 )
 def positive_agreement(
     truth: Iterable[Any] | None = None,
@@ -268,7 +268,7 @@ def positive_agreement(
     levels=CATEGORICAL,
     reference="Feinstein and Cicchetti 1990",
     one_class=True,
-    shown=Shown(table=negative_agreement_at(MET), where={"agreement": _BINARY}, pages=(), order=145),
+    shown=MetricDisplay(table=negative_agreement_at(MET), where={"agreement": _BINARY}, pages=(), order=145),
 )
 def negative_agreement(
     truth: Iterable[Any] | None = None,

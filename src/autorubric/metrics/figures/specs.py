@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Final
 
 from autorubric.criteria.values import Level
 from autorubric.errors import ArgumentError
-from autorubric.metrics.core.metric import DECLARED, SHOWN, MetricSpec, Shown
+from autorubric.metrics.core.metric import DECLARED, SHOWN, MetricDisplay, MetricSpec
 from autorubric.metrics.figures import (
     auroc,
     brier,
@@ -22,7 +21,7 @@ from autorubric.metrics.figures import (
     one_vs_rest,
     pairwise,
 )
-from autorubric.support.extensions import extension_names, load_extension
+from autorubric.support.extensions import METRICS_GROUP, extension_names, load_extension
 
 _FAMILIES = (
     classification,
@@ -39,14 +38,12 @@ _FAMILIES = (
     auroc,
 )
 
-METRICS_GROUP: Final = "autorubric.metrics"
-"""The entry point group of other metrics: functions declared with `@metric`, by their names."""
 
 SPECS: tuple[MetricSpec, ...] = tuple(one for family in _FAMILIES for one in DECLARED[family.__name__])
 
 
 @cache
-def shown_metrics() -> tuple[Shown, ...]:
+def shown_metrics() -> tuple[MetricDisplay, ...]:
     """Return the metrics that results contain, in their order, with those of installed packages last."""
     for name in extension_names(METRICS_GROUP):
         spec(name)
@@ -54,13 +51,13 @@ def shown_metrics() -> tuple[Shown, ...]:
 
 
 @cache
-def metrics_over(level: Level) -> tuple[Shown, ...]:
+def metrics_over(level: Level) -> tuple[MetricDisplay, ...]:
     """Return the metrics of confusion tables that are combined over criteria of a level."""
     return tuple(one for one in shown_metrics() if level in one.where["report"] and one.table)
 
 
 @cache
-def shown_metric(key: str) -> Shown:
+def shown_metric(key: str) -> MetricDisplay:
     """Return a metric by its name in results."""
     return next(one for one in shown_metrics() if one.key == key)
 
@@ -81,4 +78,5 @@ def spec(name: str) -> MetricSpec:
         raise ArgumentError(
             f"{name!r} of the entry point group {METRICS_GROUP!r} is not declared with @metric"
         )
-    raise ArgumentError(f"unknown metric {name!r}; available: {', '.join(one.name for one in SPECS)}")
+    known = [*(one.name for one in SPECS), *extension_names(METRICS_GROUP)]
+    raise ArgumentError(f"unknown metric {name!r}; available: {', '.join(known)}")

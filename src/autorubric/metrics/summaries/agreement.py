@@ -13,7 +13,7 @@ from autorubric.errors import ArgumentError
 from autorubric.metrics.core.contingency import NumberPairs, number_pairs, table_units
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.estimation import Figure, estimate, estimates
-from autorubric.metrics.core.metric import Shown, TableMetric
+from autorubric.metrics.core.metric import MetricDisplay, TableMetric
 from autorubric.metrics.core.resampling import IntervalArguments, IntervalOptions, Units
 from autorubric.metrics.core.result import MetricValues, ResultBase, figure_table
 from autorubric.metrics.core.scales import (
@@ -276,7 +276,7 @@ def level_of(scale: Scale) -> Level:
     return _LEVELS[type(scale)]
 
 
-def _why_not(metric: Shown, sides: Sides) -> Reason:
+def _why_not(metric: MetricDisplay, sides: Sides) -> Reason:
     weighted = metric.table is not None and metric.table.weighted
     is_lost = isinstance(sides.scale, Ordinal) if metric.needs_order else weighted
     return "na_as_category" if sides.has_category and is_lost else "not_on_scale"
@@ -323,14 +323,14 @@ def _of_table(
     return figures, per_option
 
 
-def _is_lost(metric: Shown, sides: Sides, weights: Weights) -> bool:
+def _is_lost(metric: MetricDisplay, sides: Sides, weights: Weights) -> bool:
     """Return whether a metric is undefined because abstention is a category, without a place in the order."""
     weighted = metric.table is not None and metric.table.weighted and weights is not None
     return sides.has_category and (weighted or metric.needs_order)
 
 
 def _figure(
-    shown: Shown, metric: TableMetric, sides: Sides, table: Array, weights: Weights
+    shown: MetricDisplay, metric: TableMetric, sides: Sides, table: Array, weights: Weights
 ) -> tuple[Figure, str]:
     """Return a metric of the confusion table, with a note for its method."""
     if not metric.weighted:
@@ -368,10 +368,10 @@ def _coverage(sides: Sides, options: IntervalOptions) -> Estimate:
         used = ~np.isnan(sides.truth.number + sides.pred.number)
     else:
         used = (sides.truth.code >= 0) & (sides.pred.code >= 0)
-    return share_estimate("coverage", used, labelled, sides.cluster, options)
+    return flag_estimate("coverage", used, labelled, sides.cluster, options)
 
 
-def share_estimate(
+def flag_estimate(
     name: str, flags: Array, counted: Array, cluster: Codes | None, options: IntervalOptions
 ) -> Estimate:
     """Return the proportion of counted units with a flag, with a Wilson (clusters: logit-t) interval."""
@@ -390,8 +390,8 @@ def _abstentions(sides: Sides, options: IntervalOptions) -> Abstentions:
         n_pred=int(np.count_nonzero(right)),
         n_both=int(np.count_nonzero(left & right)),
         n_failed=int(np.count_nonzero(labelled & (sides.pred.status == FAILED))),
-        truth_rate=share_estimate("abstentions of the truth", left, labelled, sides.cluster, options),
-        pred_rate=share_estimate("abstentions of the judge", right, labelled, sides.cluster, options),
+        truth_rate=flag_estimate("abstentions of the truth", left, labelled, sides.cluster, options),
+        pred_rate=flag_estimate("abstentions of the judge", right, labelled, sides.cluster, options),
         kappa=abstention_kappa(sides, options),
     )
 

@@ -302,7 +302,7 @@ def _pooled_block(panel: RaterMetrics) -> ScalarBlock:
     shown = [name for name in names if name in labels and hasattr(panel.pooled, name)]
     figures = [(labels[name], getattr(panel.pooled, name)) for name in shown]
     return ScalarBlock(
-        title="All cells pooled (mixes base rates; read the means over criteria first)",
+        title="All cells in one table (mixes base rates; read the means over criteria first)",
         figures=(("pairs", panel.pooled.n), *((name, value) for name, value in figures if value is not None)),
     )
 

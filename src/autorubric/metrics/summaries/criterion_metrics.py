@@ -12,7 +12,7 @@ import numpy as np
 from autorubric.metrics.core.contingency import NumberPairs, divide, one_vs_rest
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.intervals import wilson
-from autorubric.metrics.core.metric import Shown, TableMetric
+from autorubric.metrics.core.metric import MetricDisplay, TableMetric
 from autorubric.metrics.core.read_votes import Column, Modes
 from autorubric.metrics.core.resampling import IntervalOptions
 from autorubric.metrics.core.scales import Array
@@ -58,7 +58,7 @@ _KAPPAS = ("kappa", "weighted_kappa")
 _ON_VALUES = ("spearman", "kendall", "rmse", "mae")
 
 
-def names_in_run(metric: Shown, level: str = "binary") -> Sequence[str]:
+def names_in_run(metric: MetricDisplay, level: str = "binary") -> Sequence[str]:
     """Return the names of a metric in results of `compute_metrics`."""
     match metric.key:
         case "phi":
@@ -89,7 +89,11 @@ class Reasons(dict[str, Reason]):
         return found.value
 
     def of_table(
-        self, table: Array, metrics: Iterable[Shown], level: str = "binary", weights: Array | None = None
+        self,
+        table: Array,
+        metrics: Iterable[MetricDisplay],
+        level: str = "binary",
+        weights: Array | None = None,
     ) -> dict[str, float | None]:
         """Compute metrics of a table by name; those that need an order have `weights`, or are undefined."""
         found: dict[str, float | None] = {}

@@ -11,7 +11,7 @@ import numpy as np
 from autorubric.metrics.core.contingency import divide
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.estimation import Figure, estimate, proportion
-from autorubric.metrics.core.metric import Shown
+from autorubric.metrics.core.metric import MetricDisplay
 from autorubric.metrics.core.resampling import (
     MOST_UNDEFINED,
     NO_ENDS,
@@ -91,7 +91,7 @@ class _Metric:
 
     part: str
     at: tuple[int, ...]
-    shown: Shown
+    shown: MetricDisplay
     words: str
     n: int
     reason: Reason
@@ -130,12 +130,12 @@ class ResampledMetrics:
         each = metrics.by_criterion(self.layout, total)
         counts = {name: (int(np.count_nonzero(~np.isnan(one))), one.shape[-1]) for name, one in each.items()}
 
-        def mean(at: int, metric: Shown) -> Estimate:
+        def mean(at: int, metric: MetricDisplay) -> Estimate:
             done, of = counts[metric.key]
             words = f"mean over criteria, {done} of {of} criteria defined"
             n = self._pairs(total, metric)
             reason: Reason = "not_on_scale" if not of else "no_pairs" if not n else "no_criterion_defined"
-            weights = metrics.weights_of(metrics.item_parts(self.layout, metric, mine))
+            weights = metrics.interval_weights(metrics.item_parts(self.layout, metric, mine))
             found = self._estimate(_Metric("macro", (rater, at), metric, words, n, reason, weights), done)
             share = metric.table if metric.mean_interval == "item effects" else None
             if share is None or found.value is None or found.low is None:
@@ -153,12 +153,12 @@ class ResampledMetrics:
         mine = self.of_items(rater)
         groups = metrics.one_table(self.layout.groups)
 
-        def pooled(at: int, metric: Shown) -> Estimate:
+        def pooled(at: int, metric: MetricDisplay) -> Estimate:
             n = self._pairs(mine.sum(0), metric, pooled=True)
             reason = _reason(metric) if groups or metric.key in _ALL_CELLS else "not_comparable"
             within = ", chance agreement within criteria" if metric.key == "kappa" else ""
             words = f"all cells pooled (mixes base rates){within}"
-            weights = metrics.weights_of(metrics.item_parts(self.layout, metric, mine, pooled=groups))
+            weights = metrics.interval_weights(metrics.item_parts(self.layout, metric, mine, pooled=groups))
             what = _Metric("micro", (rater, at), metric, words, n, reason if n else "no_pairs", weights)
             return self._share(mine, what, self.layout.groups if metric.key == "accuracy" else groups)
 
@@ -171,14 +171,14 @@ class ResampledMetrics:
         n = int(self.layout.tables(mine.sum(0), group).sum())
         chance = metrics.CHANCES[int(self.parts.chances[at_group][rater])]
 
-        def pooled(at: int, metric: Shown) -> Estimate:
+        def pooled(at: int, metric: MetricDisplay) -> Estimate:
             words = "cells of one scale pooled" + (f", {chance}" if metric.key == "kappa" else "")
             reason: Reason = _reason(metric) if n else "no_pairs"
             if not metrics.groups_with([group], metric):
                 reason = "not_on_scale"
             elif group.weights is None and (metric.key == "kappa" or metric.needs_order):
                 reason = "na_as_category"
-            weights = metrics.weights_of(metrics.item_parts(self.layout, metric, mine, pooled=[group]))
+            weights = metrics.interval_weights(metrics.item_parts(self.layout, metric, mine, pooled=[group]))
             what = _Metric("scales", (rater, at_group, at), metric, words, n, reason, weights)
             return self._share(mine, what, [group])
 
@@ -188,9 +188,9 @@ class ResampledMetrics:
         """Return a part of `_OF_PEOPLE`: metrics of annotators, or the gap between raters and annotators."""
         pooled = metrics.one_table(self.layout.groups) if part == "ceiling_micro" else None
 
-        def mean(i: int, metric: Shown) -> Estimate:
+        def mean(i: int, metric: MetricDisplay) -> Estimate:
             parts = self._of_all_people(metric, pooled) if part != "gap" else np.zeros((0, 0))
-            weights = metrics.weights_of(parts)
+            weights = metrics.interval_weights(parts)
             what = _Metric(part, (*at, i), metric, _OF_PEOPLE[part], self.n_items, "no_pairs", weights)
             return self._estimate(what, len(metrics.places_with(self.layout, metric)))
 
@@ -201,7 +201,7 @@ class ResampledMetrics:
         on = [metrics.places_with(self.layout, one) for one in headlines()]
         starts = np.cumsum([0, *map(len, on)]).tolist()
 
-        def mean(i: int, metric: Shown) -> Estimate:
+        def mean(i: int, metric: MetricDisplay) -> Estimate:
             if place not in on[i]:
                 return Estimate.undefined("not_on_scale", method=metric.key.replace("_", " "))
             column = on[i].index(place)
@@ -212,7 +212,7 @@ class ResampledMetrics:
 
         return _headline_figures(mean)
 
-    def _of_all_people(self, metric: Shown, pooled: Sequence[ScaleGroup] | None) -> Array:
+    def _of_all_people(self, metric: MetricDisplay, pooled: Sequence[ScaleGroup] | None) -> Array:
         """Return the mean of `item_parts` over annotators."""
         key = (metric.key, pooled is None)
         if key not in self.known:
@@ -222,7 +222,7 @@ class ResampledMetrics:
             self.known[key] = np.mean(parts, axis=0)
         return self.known[key]
 
-    def _pairs(self, total: Array, metric: Shown, *, pooled: bool = False) -> int:
+    def _pairs(self, total: Array, metric: MetricDisplay, *, pooled: bool = False) -> int:
         if metric.moments:
             return int(self.layout.moments(total)[..., 0].sum()) if not pooled else 0
         groups: Sequence[ScaleGroup] = self.layout.groups
@@ -297,15 +297,15 @@ class ResampledMetrics:
         return ends, "logit-t with the standard error of the smoothed bootstrap"
 
 
-def _each(compute: Callable[[int, Shown], Estimate]) -> dict[str, Estimate]:
+def _each(compute: Callable[[int, MetricDisplay], Estimate]) -> dict[str, Estimate]:
     return {one.key: compute(at, one) for at, one in enumerate(headlines())}
 
 
-def _headline_figures(compute: Callable[[int, Shown], Estimate]) -> HeadlineFigures:
+def _headline_figures(compute: Callable[[int, MetricDisplay], Estimate]) -> HeadlineFigures:
     return HeadlineFigures(**HeadlineFigures.arrange(_each(compute)))
 
 
-def _reason(metric: Shown) -> Reason:
+def _reason(metric: MetricDisplay) -> Reason:
     return metric.table.reason if metric.table else "not_comparable"
 
 

@@ -29,7 +29,7 @@ from autorubric.metrics.core.votes_table import (
     VotesTable,
     distinct_names,
 )
-from autorubric.metrics.summaries.agreement import Agreement, abstention_kappa, agreement_of, share_estimate
+from autorubric.metrics.summaries.agreement import Agreement, abstention_kappa, agreement_of, flag_estimate
 from autorubric.metrics.summaries.compared_raters import ComparedRater, compared_raters, people_of
 from autorubric.metrics.summaries.highlights import fold_warnings, metric_warnings, panel_and_best
 from autorubric.metrics.summaries.item_resampling import ResampledMetrics, resample
@@ -39,7 +39,7 @@ from autorubric.metrics.summaries.rater_report import (
     RaterFailures,
     RaterReport,
     few_items_each,
-    names_of,
+    rater_names,
 )
 from autorubric.metrics.summaries.rater_table import count_items, na_stats, rater_metrics, rater_table
 from autorubric.metrics.summaries.reliability import Reliability, reliability_by_criterion
@@ -200,14 +200,14 @@ def _comparisons(given: _ReportContext, one: ComparedRater) -> dict[str, Compari
     for place, outcomes in sorted(cells.outcomes.items()):
         span = cells.spans[place]
         _, item, alike = asked_twice[asked_twice[:, 0] == place].T
-        consistent = share_estimate("position consistency", alike, np.ones(len(alike), bool), item, options)
+        consistent = flag_estimate("position consistency", alike, np.ones(len(alike), bool), item, options)
         decided = one.column.code[span]
         tied = np.array([outcome.count(0) > 1 for outcome in outcomes])[decided]
         found[given.names[place]] = ComparisonFigures(
             position_consistency=consistent
             if len(alike)
             else Estimate.undefined("no_pairs", method="position consistency"),
-            tie_rate=share_estimate("tie rate", tied, decided >= 0, None, options),
+            tie_rate=flag_estimate("tie rate", tied, decided >= 0, None, options),
         )
     return found
 
@@ -246,7 +246,7 @@ def _failures(given: _ReportContext, one: ComparedRater) -> RaterFailures:
     options = given.options
 
     def rate(name: str, *statuses: int, of: Column = column) -> Estimate:
-        return share_estimate(name, np.isin(of.status, statuses), counted, item, options)
+        return flag_estimate(name, np.isin(of.status, statuses), counted, item, options)
 
     both = [replace(side, status=np.where(counted, side.status, ABSENT)) for side in (truth, column)]
     sides = Sides(scale=Binary(), truth=both[0], pred=both[1], cluster=item)
@@ -279,7 +279,9 @@ def _ceiling(
             given.names[place]: resampled.of_people_on(place) for place in figured if place in placed
         },
         per_human={one.rater: one for one in people},
-        gap={who: resampled.of_people("gap", (at,)) for at, who in enumerate(names_of(reports[:n_raters]))},
+        gap={
+            who: resampled.of_people("gap", (at,)) for at, who in enumerate(rater_names(reports[:n_raters]))
+        },
         made_the_truth=made_the_truth,
     )
 
@@ -295,7 +297,7 @@ def _warnings(given: _ReportContext, table: VotesTable) -> list[str]:
 
 def _thin_criteria(raters: Sequence[RaterReport]) -> list[str]:
     """Warn about criteria with so few items that their kappas and the mean kappa are biased."""
-    medians = zip(names_of(raters), map(few_items_each, raters), strict=True)
+    medians = zip(rater_names(raters), map(few_items_each, raters), strict=True)
     return [
         f"{who}: there are few items per criterion (median {median:g}), which biases kappas and therefore "
         "the mean; see by_scale instead"

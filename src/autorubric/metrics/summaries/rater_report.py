@@ -162,7 +162,7 @@ def few_items_each(rater: RaterReport) -> float | None:
     return median if len(sizes) > 1 and median < FEW_OF_A_CLASS else None
 
 
-def names_of(raters: Sequence[RaterReport]) -> list[str]:
+def rater_names(raters: Sequence[RaterReport]) -> list[str]:
     """Return a name for the panel and each judge. A judge named `panel` becomes `judge panel`."""
     return ["judge panel" if one.kind == "judge" and one.rater == "panel" else one.rater for one in raters]
 

@@ -16,7 +16,7 @@ from autorubric.metrics.core import contingency as shares
 from autorubric.metrics.core.contingency import NumberPairs
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.item_scores import TRUTH, Rater
-from autorubric.metrics.core.metric import Shown
+from autorubric.metrics.core.metric import MetricDisplay
 from autorubric.metrics.core.read_votes import Cells, Column, Modes
 from autorubric.metrics.core.resampling import IntervalOptions
 from autorubric.metrics.core.scales import Array
@@ -268,11 +268,11 @@ def _of_one_table(
     )
 
 
-def _of_one_class() -> list[Shown]:
+def _of_one_class() -> list[MetricDisplay]:
     return [one for one in shown_metrics() if one.where["run_pooled"] == ("binary",)]
 
 
-def _names_of(metrics: Iterable[Shown]) -> list[str]:
+def _names_of(metrics: Iterable[MetricDisplay]) -> list[str]:
     return [name for one in metrics for name in names_in_run(one)]
 
 

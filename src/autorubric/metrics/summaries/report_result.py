@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from autorubric.datasets.item import TruthRule
 from autorubric.metrics.core.estimate import Estimate
@@ -28,11 +28,13 @@ from autorubric.metrics.summaries.rater_report import (
     RaterReport,
     few_items_each,
     metric_on,
-    names_of,
+    rater_names,
 )
 from autorubric.metrics.summaries.reliability import Reliability
 from autorubric.metrics.summaries.sides import AbstainMode
 from autorubric.support.blocks import Block, Cell, TableBlock, TextBlock
+
+RowT = TypeVar("RowT")
 
 _SCORES = ("rmse", "mae", "pearson", "spearman", "kendall", "ccc")
 
@@ -153,19 +155,25 @@ def _criteria_table(
     if ceiling is not None:
         people = ceiling.per_criterion
         columns["people's kappa"] = lambda name: people[name].kappa.value if name in people else None
-    for name in dict.fromkeys(name for one in agreed.values() for name in one.more):
-        columns |= _other_column(agreed, name)
+    columns |= _other_columns(agreed)
     if reliability:
         columns["alpha among judges"] = lambda name: reliability[name].alpha.value
     return column_table("Panel on each criterion", agreed, columns)
 
 
-def _other_column(agreed: Mapping[str, Agreement], metric: str) -> dict[str, Callable[[str], Cell]]:
-    """Return the column of a metric of an installed package, unless it is undefined everywhere."""
-    values = {name: one.more[metric].value for name, one in agreed.items()}
-    if all(value is None for value in values.values()):
-        return {}
-    return {_heading(metric): lambda name: values[name]}
+def _other_columns(
+    results: Mapping[RowT, Agreement] | Mapping[RowT, HeadlineFigures],
+) -> dict[str, Callable[[RowT], Cell]]:
+    """Return the columns of metrics of installed packages, without those that are undefined everywhere."""
+
+    def column(metric: str) -> Callable[[RowT], Cell]:
+        return lambda row: results[row].more[metric].value if metric in results[row].more else None
+
+    names = dict.fromkeys(name for one in results.values() for name in one.more)
+    columns = {_heading(name): column(name) for name in names}
+    return {
+        heading: cell for heading, cell in columns.items() if any(cell(row) is not None for row in results)
+    }
 
 
 def _true_rates(name: str, one: Agreement) -> tuple[str, Rate, Rate]:
@@ -181,20 +189,17 @@ def _pooled_table(title: str, found: HeadlineFigures) -> TableBlock:
 
 
 def _scales_table(raters: Mapping[str, RaterReport]) -> TableBlock:
-    found = [(who, scale, one) for who, rater in raters.items() for scale, one in rater.by_scale.items()]
-    return column_table(
-        "Cells pooled by scale",
-        found,
-        {
-            "rater": lambda row: row[0],
-            "scale": lambda row: row[1],
-            "n": lambda row: row[2].accuracy.n,
-            "accuracy": lambda row: row[2].accuracy.value,
-            "balanced accuracy": lambda row: row[2].balanced_accuracy.value,
-            "kappa": lambda row: row[2].kappa.value,
-            "interval": lambda row: _ends(row[2].kappa),
-        },
-    )
+    found = {(who, scale): one for who, rater in raters.items() for scale, one in rater.by_scale.items()}
+    columns: dict[str, Callable[[tuple[str, str]], Cell]] = {
+        "rater": lambda row: row[0],
+        "scale": lambda row: row[1],
+        "n": lambda row: found[row].accuracy.n,
+        "accuracy": lambda row: found[row].accuracy.value,
+        "balanced accuracy": lambda row: found[row].balanced_accuracy.value,
+        "kappa": lambda row: found[row].kappa.value,
+        "interval": lambda row: _ends(found[row].kappa),
+    }
+    return column_table("Cells pooled by scale", found, columns | _other_columns(found))
 
 
 def _scores_table(raters: Mapping[str, RaterReport]) -> TableBlock:
@@ -273,7 +278,7 @@ class JudgeReport(ResultBase):
     def raters(self) -> dict[str, RaterReport]:
         """Return the reports keyed by `"panel"` and judge id; a judge named `panel` is `"judge panel"`."""
         everyone = [self.panel, *self.per_judge.values()]
-        return dict(zip(names_of(everyone), everyone, strict=True))
+        return dict(zip(rater_names(everyone), everyone, strict=True))
 
     def blocks(self) -> list[Block]:
         """Return the report as content blocks for text, HTML and LaTeX, most important first."""
@@ -281,7 +286,7 @@ class JudgeReport(ResultBase):
         blocks = self.headline_blocks()
         if len(raters) > 1:
             blocks.append(_criteria_table(panel, self.human_ceiling, self.reliability))
-        pooled = "Panel, all cells pooled (mixes base rates; see the means first)"
+        pooled = "Panel, all cells pooled, chance within criteria (mixes base rates; see the means first)"
         binary = {name: one for name, one in panel.per_criterion.items() if one.level == "binary" and one.n}
         blocks += [
             true_rates_table(_true_rates(*one) for one in binary.items()),

@@ -305,7 +305,8 @@ class PooledMetrics(MetricValues):
     """Metrics pooled over the cells (pairs of item and criterion) of all criteria.
 
     Pooling mixes criteria with different base rates, which inflates chance-corrected metrics: two criteria
-    with a kappa of 0 each can have a pooled kappa of .6. Read the macro metrics first.
+    with a kappa of 0 each can have a pooled kappa of .6. Read the macro metrics first. (The pooled kappa of
+    `judge_report` computes the agreement by chance within each criterion.)
 
     Attributes:
         n: Number of pairs used.

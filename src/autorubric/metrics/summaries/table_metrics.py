@@ -12,7 +12,7 @@ from scipy.sparse import csr_array, hstack
 
 from autorubric.metrics.core import contingency as shares
 from autorubric.metrics.core.estimate import Reason
-from autorubric.metrics.core.metric import CATEGORICAL, Shown, TableMetric
+from autorubric.metrics.core.metric import CATEGORICAL, MetricDisplay, TableMetric
 from autorubric.metrics.core.read_votes import Cells, Column, Modes
 from autorubric.metrics.core.scales import Array, Ordinal, weight_matrix
 from autorubric.metrics.core.votes_table import MeasuredCriterion
@@ -29,7 +29,7 @@ FEW_OF_A_CLASS = 10
 
 
 @cache
-def headlines() -> tuple[Shown, ...]:
+def headlines() -> tuple[MetricDisplay, ...]:
     """Return the metrics that are combined over criteria."""
     return tuple(one for one in shown_metrics() if one.where["report"])
 
@@ -66,11 +66,11 @@ class ScaleGroup:
     weights: Array | None  # of kappa; None if abstentions are a category, which has no order
     start: int  # index at which the scale's tables begin in a rater's sums
 
-    def metrics(self) -> tuple[Shown, ...]:
+    def metrics(self) -> tuple[MetricDisplay, ...]:
         """Return the metrics of this scale's tables."""
         return metrics_over(self.level)
 
-    def compute(self, metric: Shown, tables: Array) -> Array:
+    def compute(self, metric: MetricDisplay, tables: Array) -> Array:
         """Compute a metric of tables of this scale, `(…)`; NaN where it is undefined."""
         table = metric.table
         assert table is not None
@@ -222,19 +222,21 @@ def _sums_of(rater: ComparedRater, layout: SumLayout, frames: Sequence[tuple[flo
     return csr_array((np.concatenate(added), where), shape=(cells.n_items, layout.width))
 
 
-def groups_with(groups: Sequence[ScaleGroup], metric: Shown) -> list[ScaleGroup]:
+def groups_with(groups: Sequence[ScaleGroup], metric: MetricDisplay) -> list[ScaleGroup]:
     """Return the scales on which a metric of confusion tables can be computed."""
     return [one for one in groups if metric in one.metrics()]
 
 
-def places_with(layout: SumLayout, metric: Shown) -> list[int]:
+def places_with(layout: SumLayout, metric: MetricDisplay) -> list[int]:
     """Return the positions of the criteria to which a metric applies, in the order of `by_criterion`."""
     if metric.moments:
         return list(layout.numeric)
     return [place for group in groups_with(layout.groups, metric) for place in group.places]
 
 
-def by_criterion(layout: SumLayout, sums: Array, metrics: Sequence[Shown] | None = None) -> dict[str, Array]:
+def by_criterion(
+    layout: SumLayout, sums: Array, metrics: Sequence[MetricDisplay] | None = None
+) -> dict[str, Array]:
     """Compute each metric on each criterion it applies to, shape `(…, n_criteria)`; NaN if undefined."""
     wanted = headlines() if metrics is None else metrics
     found: dict[str, list[Array]] = {one.key: [np.zeros((*sums.shape[:-1], 0))] for one in wanted}
@@ -352,7 +354,7 @@ def _stratified(tables: Array, weights: Array, *, without_itself: bool) -> Array
 
 
 def item_parts(
-    layout: SumLayout, metric: Shown, sums: Array, *, pooled: Sequence[ScaleGroup] | None = None
+    layout: SumLayout, metric: MetricDisplay, sums: Array, *, pooled: Sequence[ScaleGroup] | None = None
 ) -> Array:
     """Return each item's weight in the mean on each criterion of `by_criterion`, `(n_items, n_criteria)`.
 
@@ -369,7 +371,7 @@ def item_parts(
     return np.concatenate([np.zeros((len(sums), 0)), *map(_parts_in, found)], axis=1)
 
 
-def weights_of(parts: Array) -> Array:
+def interval_weights(parts: Array) -> Array:
     """Return each item's weight in the mean over the columns of `item_parts`, shape `(n_items,)`."""
     return np.asarray(parts.sum(1) / max(np.count_nonzero(parts.sum(0)), 1))
 
