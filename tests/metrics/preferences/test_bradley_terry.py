@@ -78,6 +78,24 @@ def test_players_that_are_not_connected_are_named() -> None:
 
 
 @pytest.mark.parametrize(
+    ("comparisons", "options"),
+    [
+        ([("a", "b", None)], {}),
+        ([("a", "b", None), ("c", "d", None)], {"prior": 0.1}),
+        # The likelihood grows along a direction in which ties and the distance of i from j grow together.
+        ([("i", "j", "i"), ("i", "k", None), ("k", "j", None)] * 50, {}),
+    ],
+)
+def test_ties_without_enough_wins_have_no_strength(comparisons: Any, options: Any) -> None:
+    """The result says so instead of returning where the search stopped; half wins have a maximum."""
+    found = bradley_terry(comparisons, ties="davidson", **options)
+    assert (found.strengths, found.tie_strength, found.unconnected) == (None, None, ())
+    assert found.reason is not None and "too few wins" in found.reason
+    assert {one.reason for one in found.estimates.values()} == {"not_connected"}
+    assert bradley_terry(comparisons, **options).strengths is not None
+
+
+@pytest.mark.parametrize(
     ("comparisons", "options", "told"),
     [
         ([("a", "b")], {}, r"must be \(left, right, winner or None\)"),

@@ -122,3 +122,11 @@ def test_a_weight_of_two_is_a_vote_cast_twice(rows):
     """Doubling a rater's weight is writing the column twice."""
     weights = [2.0] + [1.0] * (len(rows[0]) - 1)
     assert majority_vote(rows, weights=weights) == majority_vote([[row[0], *row] for row in rows])
+
+
+@pytest.mark.parametrize("ties", ["first", "random", "lowest", "highest", None])
+def test_units_without_votes_have_no_winner(ties):
+    """This holds for units without raters and for no units at all."""
+    assert list(majority_vote([[None, None]], ties=ties)) == [None]
+    assert list(majority_vote([[], []], ties=ties)) == [None, None]
+    assert list(majority_vote([], ties=ties)) == []

@@ -151,7 +151,9 @@ def bradley_terry(
 
     Strengths are logarithmic and centred, with mean 0. The likelihood has a maximum if and only if a chain of
     wins or ties leads from each player to every other [3]. Otherwise the strengths are None, and the result
-    lists the players outside the largest connected set; `prior` adds the missing connections.
+    lists the players outside the largest connected set; `prior` adds the missing connections. With
+    `ties="davidson"`, the strengths are also None if the likelihood has no maximum because there are too few
+    wins [4].
 
     Standard errors apply to the centred strengths and use the inverse of the observed information. The
     intervals are Wald intervals and need many comparisons per player. Each half win counts as half an
@@ -171,6 +173,7 @@ def bradley_terry(
         [1] R. A. Bradley and M. E. Terry (1952), Biometrika 39(3/4), 324-345.
         [2] R. R. Davidson (1970), JASA 65(329), 317-328, equations (2.4) and (2.5).
         [3] L. R. Ford (1957), American Mathematical Monthly 64(8.2), 28-33.
+        [4] A. Albert and J. A. Anderson (1984), Biometrika 71(1), 1-10.
     """
     check_choice("ties", ties, TieModel)
     if prior is not None:
@@ -193,13 +196,18 @@ def _fit(
             games[player] += int(one.won + one.lost + one.tied)
     if fit.strengths is None or fit.covariance is None:
         apart = tuple(names[place] for place in fit.apart)
+        reason = (
+            f"no chain of wins and losses connects these players to all others: {', '.join(apart)}"
+            if apart
+            else "there are too few wins to estimate the strength of ties; pass ties='half'"
+        )
         undefined = [Estimate.undefined("not_connected", n=own, method=method) for own in games]
         return BradleyTerryResult(
             strengths=None,
             estimates=dict(zip(names, undefined, strict=True)),
             n=n,
             unconnected=apart,
-            reason=f"no chain of wins and losses connects these players to all others: {', '.join(apart)}",
+            reason=reason,
             method=method,
             confidence_level=confidence_level,
         )

@@ -214,6 +214,8 @@ def _break_ties(ties: TiePolicy, tied: Array, codes: Codes, rng: int | np.random
         return np.asarray(tied.shape[1] - 1 - _first(tied[:, ::-1]))
     if ties == "random":
         lots = np.random.default_rng(rng).random(tied.shape)
-        return np.asarray(np.where(tied, lots, -1.0).argmax(1))
+        return _first(tied & (lots == np.where(tied, lots, -1.0).max(1, keepdims=True, initial=-1.0)))
     among = np.take_along_axis(tied, np.maximum(codes, 0), axis=1) & (codes >= 0)
+    if not among.size:
+        return _first(among)
     return np.asarray(np.take_along_axis(codes, among.argmax(1)[:, None], axis=1)[:, 0])
