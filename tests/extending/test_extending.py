@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -152,6 +153,72 @@ def test_results_contain_a_metric(site: Path, folder: Path) -> None:
     said = _run(site, folder, "autorubric", "metrics", "experiments/six", "--fail-under", gates, status=1)
     assert "extreme_share@warm is 0.500, below 0.6" in said
     assert said.count("below") == 1
+
+
+_MISTAKES = {
+    "sensitivity": "hits=lambda tables: tables[..., 0, 0]",
+    "n": "hits=lambda tables: tables[..., 0, 0]",
+    "unfinished": "compute=None",
+    "missing": None,
+}
+
+
+def test_a_metric_that_cannot_be_loaded_is_left_out(tmp_path: Path) -> None:
+    """A warning names the metric and its package; all other values are the same."""
+    for name, table in _MISTAKES.items():
+        if table is not None:
+            (tmp_path / f"{name}_metric.py").write_text(_declaration(name, table), encoding="utf-8")
+    _install(tmp_path, {name: f"{name}_metric:{name}" for name in _MISTAKES})
+    lines = [
+        "from autorubric.metrics import Binary, agreement",
+        "import autorubric.metrics.summaries.results",
+        "found = agreement([1, 0, 1], [1, 1, 1], scale=Binary())",
+        "print(found.accuracy.value, found.n, dict(found.more))",
+    ]
+    (tmp_path / "program.py").write_text("\n".join(lines), encoding="utf-8")
+    said = _run(tmp_path, tmp_path, "program")
+    assert "0.6666666666666666 3 {}" in said
+    for name in _MISTAKES:
+        assert f"results do not contain the metric '{name}' of odd" in said
+    assert said.count("results already have an attribute of this name") == 2
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ("compute=lambda tables: 0.5", "compute must return shape"),
+        ("compute=lambda tables: tables.sum((-1, -2)) * 7.5", "compute must return numbers from 0 to 1"),
+        ("compute=lambda tables: 1 / 0", "compute raised ZeroDivisionError: division by zero"),
+        ("hits=lambda tables: tables.sum((-1, -2)) * 3", "hits must be at most trials"),
+    ],
+)
+def test_wrong_values_of_a_metric_are_an_error_that_names_it(
+    table: str, message: str, tmp_path: Path
+) -> None:
+    """It names the metric, and the values do not get into results."""
+    (tmp_path / "odd_metric.py").write_text(_declaration("odd", table), encoding="utf-8")
+    _install(tmp_path, {"odd": "odd_metric:odd"})
+    program = "from autorubric.metrics import Binary, agreement\nagreement([1, 0], [1, 1], scale=Binary())\n"
+    (tmp_path / "program.py").write_text(program, encoding="utf-8")
+    assert f"metric 'odd': {message}" in _run(tmp_path, tmp_path, "program", status=1)
+
+
+def _declaration(name: str, table: str) -> str:
+    return (
+        "from autorubric.metrics import MetricDisplay, TableMetric, metric, wilson\n"
+        f"shown = MetricDisplay(table=TableMetric(name='odd', {table}))\n"
+        "@metric(inputs='labels', levels=('binary',), reference='none', shown=shown)\n"
+        f"def {name}(truth, pred, **interval):\n"
+        "    return wilson(1, 2)\n"
+    )
+
+
+def _install(folder: Path, metrics: Mapping[str, str]) -> None:
+    metadata = folder / "odd-0.dist-info"
+    metadata.mkdir()
+    lines = ["[autorubric.metrics]", *(f"{name} = {target}" for name, target in metrics.items())]
+    (metadata / "entry_points.txt").write_text("\n".join([*lines, ""]), encoding="utf-8")
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: odd\nVersion: 0\n", encoding="utf-8")
 
 
 def test_kind_judge_importer_and_executor_in_a_run(site: Path, folder: Path) -> None:

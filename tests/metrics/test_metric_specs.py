@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -20,9 +20,9 @@ from autorubric.metrics import (
     Ordinal,
     TableMetric,
     agreement,
+    metric,
     spec,
 )
-from autorubric.metrics.core.metric import show
 from autorubric.metrics.core.scales import Scale
 from autorubric.metrics.figures.specs import shown_metrics
 from tests.metrics.asserting import width
@@ -277,13 +277,25 @@ def test_results_contain_declared_metrics(shown):
         assert shown.key in found.to_dict()
 
 
-def test_shown_metrics_need_a_table_and_a_free_name():
-    """The error names the metric."""
-    with pytest.raises(ArgumentError, match="'lonely': shown must have a table"):
-        show(MetricDisplay(), "lonely", ("binary",))
-    with pytest.raises(ArgumentError, match="already contain a metric 'kappa'"):
-        show(
-            MetricDisplay(table=TableMetric(name="k", hits=lambda tables: tables[..., 0, 0])),
-            "kappa",
-            ("binary",),
-        )
+HITS = TableMetric(name="k", hits=lambda tables: tables[..., 0, 0])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"shown": MetricDisplay()}, "'lonely': shown must have a table"),
+        ({"shown": MetricDisplay(table=TableMetric(name="k"))}, "'lonely': TableMetric must have compute or"),
+        ({"levels": ("weird",)}, "'lonely': levels must contain only 'binary'.*; got 'weird'"),
+        ({"shown": MetricDisplay(table=HITS, pages=cast("Any", ("nope",)))}, "pages must .*; got 'nope'"),
+    ],
+)
+def test_a_declaration_with_a_mistake_names_the_metric(options, message):
+    """Nothing is declared then."""
+
+    def lonely(truth, pred):
+        """Be declared."""
+
+    declaration: dict[str, Any] = {"inputs": "labels", "levels": ("binary",), "reference": "r"}
+    declaration |= {"shown": MetricDisplay(table=HITS), **options}
+    with pytest.raises(ArgumentError, match=message):
+        metric(**declaration)(lonely)

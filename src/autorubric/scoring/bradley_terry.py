@@ -4,14 +4,13 @@
 `P(i beats j)`, `P(j beats i)` and `P(tie)` are in the ratio `e^a_i : e^a_j : e^(h + (a_i + a_j) / 2)`. Both
 log-likelihoods are concave in the strengths; Newton's method finds the maximum and halves a step that
 overshoots. The maximum exists and is unique, up to a shared constant, if and only if every player is
-connected to every other by a chain of wins or ties [3]. With a tie strength, there is also no maximum if the
-likelihood grows without bound along some direction, for example if all comparisons are ties [4].
+connected to every other by a chain of wins or ties [3]. With a tie strength, there may be too few wins as
+well; the caller checks this.
 
 References:
     [1] R. A. Bradley and M. E. Terry (1952), Biometrika 39(3/4), 324-345.
     [2] R. R. Davidson (1970), JASA 65(329), 317-328.
     [3] L. R. Ford (1957), American Mathematical Monthly 64(8.2), 28-33.
-    [4] A. Albert and J. A. Anderson (1984), Biometrika 71(1), 1-10.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from typing import Any, Literal, NamedTuple
 
 TieModel = Literal["half", "davidson"]
 
-_STEPS, _SETTLED, _BOUNDED = 200, 1e-12, 1e-9
+_STEPS, _SETTLED = 200, 1e-12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +47,7 @@ class StrengthFit:
     # the prior's comparisons; None if there is no maximum.
     covariance: tuple[tuple[float, ...], ...] | None = None
     # Positions of the players that cannot be reached from all others, or cannot reach them, by a chain of
-    # wins and ties; empty if there is a maximum, or if there is none because of the tie strength.
+    # wins and ties; empty if there is a maximum.
     apart: tuple[int, ...] = field(default=())
 
 
@@ -73,8 +72,6 @@ def fit_strengths(
     # Without ties, the most likely tie strength is 0, whose logarithm the search cannot reach.
     davidson = ties == "davidson" and any(contest.tied for contest in contests)
     outcomes = _outcomes(n_players, contests, davidson, prior or 0.0)
-    if davidson and not _has_maximum(outcomes, n_players):
-        return StrengthFit(strengths=None)
     solved = _newton(outcomes, n_players, n_players + davidson)
     mean = sum(solved[:n_players]) / n_players
     strengths = tuple(strength - mean for strength in solved[:n_players])
@@ -131,33 +128,6 @@ def _outcomes(
         half = prior / 2
         found += [[_Outcome({player: 1.0}, half), _Outcome({}, half)] for player in range(n_players)]
     return found
-
-
-def _has_maximum(outcomes: Sequence[Sequence[_Outcome]], n_players: int) -> bool:
-    """Return whether the likelihood of a model with a tie strength has a maximum.
-
-    There is none if some direction makes no observed outcome less likely and one of them more likely [4].
-    """
-    import numpy as np  # imported only if a model is fitted
-    from scipy.optimize import linprog
-
-    rows = []
-    for pair in outcomes:
-        for seen in pair:
-            for other in pair:
-                if seen.seen and seen is not other:
-                    row = np.zeros(n_players + 1)
-                    for p, x in seen.of.items():
-                        row[p] += x
-                    for p, x in other.of.items():
-                        row[p] -= x
-                    rows.append(row)
-    gains = np.array(rows)
-    fixed = np.array([[1.0] * n_players + [0.0]])
-    found = linprog(
-        -gains.sum(0), A_ub=-gains, b_ub=np.zeros(len(gains)), A_eq=fixed, b_eq=[0.0], bounds=(-1.0, 1.0)
-    )
-    return bool(-found.fun < _BOUNDED)
 
 
 def _newton(outcomes: Sequence[Sequence[_Outcome]], n_players: int, size: int) -> list[float]:

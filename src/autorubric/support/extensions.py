@@ -23,6 +23,12 @@ def extension_names(group: str) -> list[str]:
     return sorted(entry_points(group=group).names)
 
 
+def extension_packages(group: str, name: str) -> list[str]:
+    """Return the names of the packages that declare an extension of this name."""
+    found = entry_points(group=group, name=name)
+    return sorted({point.dist.name if point.dist is not None else point.module for point in found})
+
+
 def load_extension(group: str, name: str) -> Any:
     """Return the object that an installed package declares under a name, or None if there is none.
 
@@ -35,7 +41,7 @@ def load_extension(group: str, name: str) -> Any:
             return point.load()
         except MissingDependencyError:
             raise
-        except (ImportError, AttributeError) as error:
+        except Exception as error:
             raise ArgumentError(
                 f"{name!r} of the entry point group {group!r} cannot be loaded: {error}"
             ) from error

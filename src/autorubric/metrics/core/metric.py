@@ -19,6 +19,9 @@ from autorubric.metrics.core.scales import Array
 
 P = ParamSpec("P")
 
+_OWN = "autorubric."
+_SLACK = 1e-9
+
 Needs: TypeAlias = Literal["labels", "numbers", "ratings", "scores", "samples", "probabilities"]
 """Input of a metric: two paired columns (`labels` or `numbers`), a table with one column per rater (`ratings`
 for labels, `scores` for numbers), two unpaired `samples`, or the truth and category `probabilities`."""
@@ -79,7 +82,10 @@ class TableMetric:
         if self.compute is not None:
             return np.asarray(self.compute(tables, weights) if self.weighted else self.compute(tables))
         assert self.hits is not None, f"{self.name} has neither compute nor hits"
-        return divide(self.hits(tables), self.trials(tables))
+        hits, trials = self.hits(tables), self.trials(tables)
+        if isinstance(self.hits, _CheckedFunction) and (hits > trials + _SLACK).any():
+            raise ArgumentError(f"metric {self.hits.key!r}: hits must be at most trials")
+        return divide(hits, trials)
 
     def why_undefined(self, table: Array) -> Reason:
         """Return the reason why the metric of a table is undefined."""
@@ -195,6 +201,19 @@ class MetricDisplay:
             bounds=bounds,
         )
 
+    def checked(self) -> MetricDisplay:
+        """Return the declaration with checks of the values that the functions of its table return."""
+        table = self.table
+        if table is None:
+            return self
+        limits = {"compute": table.bounds, "hits": (0.0, math.inf), "trials": (0.0, math.inf)}
+        parts: dict[str, Any] = {
+            part: _CheckedFunction(self.key, part, function, limits[part])
+            for part in limits
+            if (function := getattr(table, part)) is not None
+        }
+        return replace(self, table=replace(table, **parts))
+
     @property
     def needs_order(self) -> bool:
         """Whether only ordered categories have the metric, so not with abstention as a category."""
@@ -216,6 +235,7 @@ class MetricSpec:
         weighted: Whether the metric accepts agreement weights.
         function: Public function that computes the metric.
         reference: Source or formula of the metric.
+        shown: What results contain of the metric; None if they do not contain it.
     """
 
     name: str
@@ -226,6 +246,7 @@ class MetricSpec:
     symmetric: bool = True
     function: Callable[..., Estimate]
     reference: str
+    shown: MetricDisplay | None = None
     one_class: bool = False
     weighted: bool = False
 
@@ -234,7 +255,10 @@ DECLARED: dict[str, list[MetricSpec]] = {}
 """The declared metrics of each module, by the name of the module."""
 
 SHOWN: dict[str, MetricDisplay] = {}
-"""Metrics that results contain, by key."""
+"""Metrics of the library that results contain, by key."""
+
+PACKAGE_KEYS: set[str] = set()
+"""Keys of the metrics of installed packages that results contain."""
 
 
 class _Properties(TypedDict, total=False):
@@ -255,37 +279,86 @@ def metric(
 ) -> Callable[[Callable[P, Estimate]], Callable[P, Estimate]]:
     """Declare that a public function computes a metric.
 
-    See `MetricSpec` for the arguments. Results, tables and pages contain the metric as declared in `shown`.
+    See `MetricSpec` for the arguments. Results, tables and pages contain the metric as declared in `shown` if
+    it is one of the library, or if an installed package declares its function as an entry point.
 
     Raises:
-        ArgumentError: If another metric has the same name in results.
+        ArgumentError: If the declaration is invalid.
     """
 
     def declare(function: Callable[P, Estimate]) -> Callable[P, Estimate]:
+        name, is_own = function.__name__, function.__module__.startswith(_OWN)
+        completed = None if shown is None else _completed(shown, name, levels, bounds)
+        if completed is not None and is_own:
+            SHOWN[completed.key] = completed
+        elif completed is not None:
+            completed = completed.checked()
         declared = MetricSpec(
-            name=function.__name__,
+            name=name,
             needs=inputs,
             levels=levels,
             bounds=bounds,
             function=function,
             reference=reference,
+            shown=completed,
             **properties,
         )
         DECLARED.setdefault(function.__module__, []).append(declared)
-        if shown is not None:
-            show(shown, function.__name__, levels, bounds)
         return function
 
     return declare
 
 
 def show(shown: MetricDisplay, name: str, levels: tuple[Level, ...], bounds: Bounds = (0.0, 1.0)) -> None:
-    """Declare that results contain a metric, also one without a function."""
-    completed = shown.complete(name, levels, bounds)
-    if not (completed.table or completed.numbers or completed.ranks):
-        raise ArgumentError(
-            f"metric {name!r}: shown must have a table; pass shown=Shown(table=TableMetric(…))"
-        )
-    if completed.key in SHOWN:
-        raise ArgumentError(f"metric {name!r}: results already contain a metric {completed.key!r}")
+    """Declare that results contain a metric of the library that has no function."""
+    completed = _completed(shown, name, levels, bounds)
     SHOWN[completed.key] = completed
+
+
+def _completed(shown: MetricDisplay, name: str, levels: tuple[Level, ...], bounds: Bounds) -> MetricDisplay:
+    """Check a declaration, and return it with its defaults."""
+    completed, table = shown.complete(name, levels, bounds), shown.table
+    if not (table or completed.numbers or completed.ranks):
+        raise ArgumentError(
+            f"metric {name!r}: shown must have a table; pass shown=MetricDisplay(table=TableMetric(…))"
+        )
+    if table is not None and table.compute is None and table.hits is None:
+        raise ArgumentError(f"metric {name!r}: TableMetric must have compute or, for a proportion, hits")
+    for what, given, known in (
+        ("levels", levels, get_args(Level)),
+        ("where", shown.where, get_args(Result)),
+        ("pages", shown.pages, get_args(Page)),
+    ):
+        if unknown := [one for one in given if one not in known]:
+            allowed = ", ".join(map(repr, known))
+            raise ArgumentError(f"metric {name!r}: {what} must contain only {allowed}; got {unknown[0]!r}")
+    return completed
+
+
+@dataclass(frozen=True, slots=True)
+class _CheckedFunction:
+    """A function of tables in a package's metric; a mistake in it is an error that names the metric."""
+
+    key: str
+    part: str  # of the metric: compute, hits or trials
+    function: Callable[..., Array]
+    limits: tuple[float, float]
+
+    def __call__(self, tables: Array, *weights: Array | None) -> Array:
+        try:
+            values = np.asarray(self.function(tables, *weights), dtype=float)
+        except Exception as error:
+            raise self._error(f"raised {type(error).__name__}: {error}") from error
+        shape = tables.shape[:-2]
+        if values.shape != shape:
+            raise self._error(f"must return shape {shape} for tables {tables.shape}; got {values.shape}")
+        low, high = self.limits
+        wrong = np.isinf(values) | (values < low - _SLACK) | (values > high + _SLACK)
+        if wrong.any():
+            raise self._error(
+                f"must return numbers from {low:g} to {high:g}, or NaN; got {values[wrong][0]:g}"
+            )
+        return values
+
+    def _error(self, message: str) -> ArgumentError:
+        return ArgumentError(f"metric {self.key!r}: {self.part} {message}")

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias, Type
 
 import numpy as np
 
+from autorubric.errors import ArgumentError
 from autorubric.metrics.core.estimate import Estimate
+from autorubric.metrics.core.metric import PACKAGE_KEYS
 from autorubric.support.blocks import Block, Cell, TableBlock, TextBlock, card, render_latex, render_text
 from autorubric.support.frames import Library, in_library
 
@@ -50,7 +52,17 @@ class MetricValues(Record):
 
     @classmethod
     def arrange(cls, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the arguments that contain these metrics, in the order of the fields."""
+        """Return the arguments that contain these metrics, in the order of the fields.
+
+        Raises:
+            ArgumentError: If a metric of an installed package has the name of an attribute.
+        """
+        for key in PACKAGE_KEYS & values.keys():
+            if hasattr(cls, key):
+                raise ArgumentError(
+                    f"the metric {key!r} of an installed package has the name of an attribute of results; "
+                    "rename the metric"
+                )
         named = {one.name: values[one.name] for one in fields(cls) if one.name in values}
         return {**named, "more": {name: value for name, value in values.items() if name not in named}}
 

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
+
+import numpy as np
 
 from autorubric.errors import ArgumentError
 from autorubric.metrics.core.estimate import Estimate
 from autorubric.metrics.core.intervals import normal_quantile
 from autorubric.metrics.core.resampling import check_choice, check_number
 from autorubric.metrics.core.result import Record
-from autorubric.scoring.bradley_terry import Contest, TieModel, fit_strengths
+from autorubric.scoring.bradley_terry import Contest, StrengthFit, TieModel, fit_strengths
 
 Comparison: TypeAlias = tuple[str, str, str | None]
 """Two players and the winner, or None for a tie."""
+
+_NO_GAIN = 1e-9
 
 
 def read_comparison(comparison: Any) -> Comparison:
@@ -188,7 +192,10 @@ def _fit(
     n = sum(int(one.won + one.lost + one.tied) for one in contests)
     if len(names) < 2:
         raise ArgumentError(f"at least two players are needed; got {n} comparisons of {len(names)} players")
-    fit = fit_strengths(len(names), contests, ties=ties, prior=prior)
+    bounded = ties == "half" or _has_maximum(len(names), contests, bool(prior))
+    fit = fit_strengths(len(names), contests, ties=ties if bounded else "half", prior=prior)
+    if not bounded:
+        fit = StrengthFit(strengths=None, apart=fit.apart)
     method = f"Bradley-Terry (ties {ties}{f', prior {prior:g}' if prior else ''})"
     games = [0] * len(names)
     for one in contests:
@@ -226,6 +233,37 @@ def _fit(
         method=method,
         confidence_level=confidence_level,
     )
+
+
+def _has_maximum(n_players: int, contests: Sequence[Contest], has_prior: bool) -> bool:
+    """Return whether the likelihood of Davidson's model has a maximum.
+
+    There is none if some direction makes no observed outcome less likely and one of them more likely [4].
+    """
+    if not any(one.tied for one in contests):
+        # The most likely tie strength is 0.
+        return True
+    from scipy.optimize import linprog  # imported here because importing scipy.optimize is slow
+
+    rows = []
+    for one in contests:
+        outcomes = np.zeros((3, n_players + 1))
+        outcomes[0, one.left] = outcomes[1, one.right] = outcomes[2, -1] = 1.0
+        outcomes[2, [one.left, one.right]] = 0.5
+        for at, count in enumerate((one.won, one.lost, one.tied)):
+            if count:
+                rows.append(outcomes[at] - np.delete(outcomes, at, axis=0))
+    gains = np.concatenate(rows)
+    fixed = np.eye(n_players, n_players + 1) if has_prior else np.r_[np.ones(n_players), 0.0][None]
+    found = linprog(
+        -gains.sum(0),
+        A_ub=-gains,
+        b_ub=np.zeros(len(gains)),
+        A_eq=fixed,
+        b_eq=np.zeros(len(fixed)),
+        bounds=(-1.0, 1.0),
+    )
+    return found.fun is None or bool(-found.fun < _NO_GAIN)
 
 
 def _contests(comparisons: Iterable[Comparison]) -> tuple[list[str], list[Contest]]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Collection, Iterator
 from functools import cache
 
 from autorubric.criteria.values import Level
-from autorubric.errors import ArgumentError
-from autorubric.metrics.core.metric import DECLARED, SHOWN, MetricDisplay, MetricSpec
+from autorubric.errors import ArgumentError, MissingDependencyError
+from autorubric.metrics.core.metric import DECLARED, PACKAGE_KEYS, SHOWN, MetricDisplay, MetricSpec
+from autorubric.metrics.core.result import MetricValues
 from autorubric.metrics.figures import (
     auroc,
     brier,
@@ -21,7 +24,7 @@ from autorubric.metrics.figures import (
     one_vs_rest,
     pairwise,
 )
-from autorubric.support.extensions import METRICS_GROUP, extension_names, load_extension
+from autorubric.support.extensions import METRICS_GROUP, extension_names, extension_packages, load_extension
 
 _FAMILIES = (
     classification,
@@ -44,10 +47,42 @@ SPECS: tuple[MetricSpec, ...] = tuple(one for family in _FAMILIES for one in DEC
 
 @cache
 def shown_metrics() -> tuple[MetricDisplay, ...]:
-    """Return the metrics that results contain, in their order, with those of installed packages last."""
+    """Return the metrics that results contain, in their order, with those of installed packages last.
+
+    A metric of a package that cannot be loaded, or whose name is taken, is left out with a warning.
+    """
+    found = dict(SHOWN)
+    taken = {name for kind in _result_classes(MetricValues) for name in dir(kind)}
     for name in extension_names(METRICS_GROUP):
-        spec(name)
-    return tuple(sorted(SHOWN.values(), key=lambda one: one.order))
+        try:
+            shown = spec(name).shown
+            if shown is not None:
+                _check_key(shown.key, name, taken | found.keys())
+                found[name] = shown
+                PACKAGE_KEYS.add(name)
+        except (ArgumentError, MissingDependencyError) as error:
+            package = ", ".join(extension_packages(METRICS_GROUP, name))
+            warnings.warn(
+                f"results do not contain the metric {name!r} of {package}: {error}",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+    return tuple(sorted(found.values(), key=lambda one: one.order))
+
+
+def _result_classes(kind: type[MetricValues]) -> Iterator[type[MetricValues]]:
+    for each in kind.__subclasses__():
+        yield each
+        yield from _result_classes(each)
+
+
+def _check_key(key: str, name: str, taken: Collection[str]) -> None:
+    if key != name:
+        raise ArgumentError(f"its entry point must have the name of the metric in results, {key!r}")
+    if not key.isidentifier() or key.startswith("_"):
+        raise ArgumentError("its name must be a Python identifier that does not begin with '_'")
+    if {key, f"criterion_{key}", f"mean_{key}"} & set(taken):
+        raise ArgumentError("results already have an attribute of this name; rename the metric")
 
 
 @cache
@@ -71,8 +106,8 @@ def spec(name: str) -> MetricSpec:
     for one in SPECS:
         if one.name == name:
             return one
-    if function := load_extension(METRICS_GROUP, name):
-        for one in DECLARED.get(function.__module__, ()):
+    if (function := load_extension(METRICS_GROUP, name)) is not None:
+        for one in DECLARED.get(getattr(function, "__module__", ""), ()):
             if one.function is function:
                 return one
         raise ArgumentError(
