@@ -15,7 +15,8 @@ from hypothesis import given, settings, strategies as st
 from autorubric import generate_critiques
 from autorubric.apps.drafts import TeacherPrompt
 from autorubric.apps.drafts.records import lock_folder
-from autorubric.errors import RunLockedError
+from autorubric.errors import FileError, RunLockedError
+from autorubric.support.read import MAX_LINE_BYTES
 from tests.drafts.teachers import critique, draft, good, read_lines, write_lines
 
 NAME = "critiques_v1.jsonl"
@@ -183,3 +184,30 @@ def test_killed_at_random_points_nothing_is_lost_or_doubled(kind: str, tmp_path:
     assert told["kept"] > 0
     # Each was there, whole, after kills of processes that were about to write it anew.
     assert told["late_kills"] > 0 and min(told["manifests"], told["stats"]) > told["late_kills"]
+
+
+def test_a_line_of_another_program_costs_no_record(drafts: Path, tmp_path: Path) -> None:
+    """Records written after it are found, counted and kept by the next pass."""
+
+    class Editing(Counting):
+        def __call__(self, prompt: TeacherPrompt) -> str:
+            if prompt.draft_id == "draft_2":
+                with (tmp_path / NAME).open("ab") as file:
+                    file.write(b"\n")
+            return super().__call__(prompt)
+
+    stats = generate_critiques(drafts, tmp_path, Editing())
+    assert (stats["records"], sum(stats["verdict_distribution"].values())) == (6, 6)
+    again = Counting()
+    assert generate_critiques(drafts, tmp_path, again, resume=True, retry_errors=True)["records"] == 6
+    assert again.asked == []
+
+
+def test_a_line_that_is_too_long_is_not_read(drafts: Path, tmp_path: Path) -> None:
+    """Zeros that a crash left in the file are reported without loading them."""
+    with (tmp_path / NAME).open("wb") as file:
+        file.truncate(MAX_LINE_BYTES + 1)
+        file.seek(MAX_LINE_BYTES + 1)
+        file.write(b"\n")
+    with pytest.raises(FileError, match="the line has more than"):
+        generate_critiques(drafts, tmp_path, Counting(), resume=True)

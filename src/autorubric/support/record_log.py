@@ -226,6 +226,9 @@ class AppendLog:
 
     def append(self, body: bytes) -> int:
         """Queue a JSON object for `flush`, and return the offset of its line."""
+        if self._mark is None and not self._waiting:
+            # Other programs may append to a file that users edit.
+            self.size = self._file.seek(0, SEEK_END)
         start = self.size
         line = body + b"\n" if self._mark is None else seal_line(body, start, self._mark)
         self._waiting.append(line)

@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 from autorubric.apps.drafts.drafts import draft_key
 from autorubric.errors import Fault, FileError, RunLockedError
 from autorubric.support.objects import Json
-from autorubric.support.record_log import AppendLog, log_lines
+from autorubric.support.read import bounded_lines
+from autorubric.support.record_log import AppendLog
 from autorubric.support.write import FileLock, write_bytes_atomic, write_parts_atomic
 
 _LINE_ENDS = re.compile("[\x85\u2028\u2029]")
@@ -54,7 +55,7 @@ class RecordFile:
 
     def read(self) -> None:
         """Read the existing records without changing the file."""
-        for number, offset, raw in log_lines(self.path):
+        for number, offset, raw in _lines_of(self.path):
             record = _parse_record(raw)
             if record is None:
                 self.notices.append(f"line {number} of {self.path.name} is corrupted and was skipped")
@@ -82,7 +83,7 @@ class RecordFile:
 
     def records(self) -> Iterator[dict[str, Any]]:
         """Yield the valid record of every id, in the order of the file."""
-        for _, offset, raw in log_lines(self.path):
+        for _, offset, raw in _lines_of(self.path):
             record = _parse_record(raw)
             if record is not None and self._is_last(record, offset):
                 yield record
@@ -94,7 +95,7 @@ class RecordFile:
         if not self._superseded and not elsewhere:
             return
         self.close()
-        lines = log_lines(self.path)
+        lines = _lines_of(self.path)
         write_parts_atomic(self.path, (raw for _, at, raw in lines if self._is_kept(raw, at, elsewhere)))
         self._superseded = 0
         self._index.execute("DELETE FROM rows")
@@ -119,6 +120,15 @@ class RecordFile:
     def _is_kept(self, raw: bytes, offset: int, elsewhere: Collection[str]) -> bool:
         record = _parse_record(raw)
         return record is None or (_key(record) not in elsewhere and self._is_last(record, offset))
+
+
+def _lines_of(path: Path) -> Iterator[tuple[int, int, bytes]]:
+    """Yield number, offset and bytes of each non-blank line; nothing for a missing file."""
+    offset = 0
+    for number, raw in enumerate(bounded_lines(path) if path.exists() else (), start=1):
+        if not raw.isspace():
+            yield number, offset, raw
+        offset += len(raw)
 
 
 def temporary_table(columns: str) -> sqlite3.Connection:

@@ -98,6 +98,8 @@ def human_ceiling(
     options = IntervalOptions(**interval)
     people = read_annotators(humans)
     cluster = cluster_codes(options.cluster, people.n_items)
+    if not isinstance(stat, str) and not callable(stat):
+        raise ArgumentError(f"stat must be the name of a two-rater metric or a function; got {stat!r}")
     known = spec(_SHORT.get(stat, stat)) if isinstance(stat, str) else None
     if known is not None and known.needs not in ("labels", "numbers"):
         usable = [one.name for one in SPECS if one.needs in ("labels", "numbers")]
