@@ -132,7 +132,7 @@ _FIELDS: Final[dict[str, tuple[tuple[type, ...], str]]] = {
     "cost": ((float, int, _NONE), "a number of US dollars, or None"),
     "model": ((str, _NONE), "a string, or None"),
     "asked": ((bool,), "True or False"),
-    "exchanged": ((VoteExchange, _NONE), "an Exchanged, or None"),
+    "exchanged": ((VoteExchange, _NONE), "a VoteExchange, or None"),
     "truncated": ((bool,), "True or False"),
 }
 

@@ -93,6 +93,9 @@ class EvalConfig(BaseModel):
             ArgumentError: If an option is unknown or its value is invalid.
         """
         given: dict[str, Any] = {**options}
+        for name in ("shard", "run_file"):
+            if name in given:
+                raise ArgumentError(f"unknown run option {name!r}; it is set by run_shard and load_run")
         try:
             return self.model_validate({**dict(self), **given})
         except ValidationError as error:

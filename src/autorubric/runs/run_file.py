@@ -146,7 +146,7 @@ class JudgeEntry(_Section):
         return LLMConfig(**self.settings, **cache)
 
 
-class BudgetSection(_Section):
+class Budget(_Section):
     """Limits on a run's cost and number of requests."""
 
     max_cost: float | None = Field(default=None, gt=0)
@@ -154,7 +154,7 @@ class BudgetSection(_Section):
     max_calls: int | None = Field(default=None, ge=1)
     """Maximum number of requests to models."""
 
-    def replace_limits(self, **limits: float | None) -> BudgetSection:
+    def replace_limits(self, **limits: float | None) -> Budget:
         """Return a copy in which the limits that are not None are replaced."""
         return self.model_copy(update={key: value for key, value in limits.items() if value is not None})
 
@@ -211,7 +211,7 @@ class RunFile(_Section):
     """Whether votes that can no longer change a verdict are skipped."""
     few_shot: FewShotSource | None = None
     """Source of few-shot examples."""
-    budget: BudgetSection = BudgetSection()
+    budget: Budget = Budget()
     """Limits on the cost and the requests of the run."""
     cache_dir: Path | None = None
     """Folder of the model response cache; replies are not cached by default."""
