@@ -24,7 +24,7 @@ from .apps.strategy.criteria import (
     QualitativeCriteria as QualitativeCriteria,
     QuantitativeCriteria as QuantitativeCriteria,
 )
-from .apps.strategy.generators import LLM as LLM
+from .apps.strategy.steps import LLM as LLM
 from .apps.strategy.strategy import Strategy as Strategy
 from .criteria.base import BaseCriterion as BaseCriterion
 from .criteria.checklist import ChecklistCriterion as ChecklistCriterion

@@ -4,13 +4,13 @@ from .criteria import (
     RubricThreshold as RubricThreshold,
 )
 from .evaluations import Hint as Hint
-from .generators import LLM as LLM, Attempt as Attempt
 from .result import (
     StageError as StageError,
     StrategyCandidate as StrategyCandidate,
     StrategyResult as StrategyResult,
 )
 from .sampling import SampledEvaluation as SampledEvaluation, extract_code as extract_code
+from .steps import LLM as LLM, Attempt as Attempt
 from .strategy import Strategy as Strategy
 
 __all__: list[str]
