@@ -17,7 +17,7 @@ from autorubric.support.extensions import COMMANDS_GROUP, extension_names, load_
 COMMANDS: Final = {
     "init": ("files:init", "Write a rubric, a run file and sample data as a starting point."),
     "grade": ("grade:grade", "Grade one text against a rubric."),
-    "eval": ("eval:evaluate", "Grade a dataset and store the results in a run folder."),
+    "eval": ("grade:evaluate", "Grade a dataset and store the results in a run folder."),
     "merge": (
         "score:merge",
         "Merge several runs into one: the shards of a dataset, or other runs with the same judges.",
