@@ -44,7 +44,7 @@ COMMANDS: Final = {
         "Open a run's report in a browser, follow a run in progress, and label its items.",
     ),
     "redteam": (
-        "redteam:redteam",
+        "judges:redteam",
         "Attack your own judges with prompt injections, and measure how often verdicts flip.",
     ),
     "critique": ("critique:critique", "Critique drafts and write the critiques as JSON lines."),
