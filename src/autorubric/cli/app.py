@@ -33,16 +33,10 @@ COMMANDS: Final = {
         "score:rejudge",
         "Grade the items of a run again with different judges, and compare the two runs.",
     ),
-    "export": (
-        "report:export",
-        "Export a run as a table, a Markdown page, or a JUnit report for CI servers.",
-    ),
+    "export": ("show:export", "Export a run as a table, a Markdown page, or a JUnit report for CI servers."),
     "annotate": ("labels:annotate", "Write an HTML page for labelling items offline."),
-    "report": ("report:report", "Write a run's report as a single HTML file."),
-    "view": (
-        "report:view",
-        "Open a run's report in a browser, follow a run in progress, and label its items.",
-    ),
+    "report": ("show:report", "Write a run's report as a single HTML file."),
+    "view": ("show:view", "Open a run's report in a browser, follow a run in progress, and label its items."),
     "redteam": (
         "judges:redteam",
         "Attack your own judges with prompt injections, and measure how often verdicts flip.",
