@@ -63,7 +63,7 @@ COMMANDS: Final = {
         "labels:labels_app",
         "Export disputed items for labelling, and merge human labels into a dataset.",
     ),
-    "cache": ("cache:cache_app", "Show or clear the cache of model responses."),
+    "cache": ("files:cache_app", "Show or clear the cache of model responses."),
 }
 """The function or group of each command, which is loaded when the command is run, and its summary."""
 

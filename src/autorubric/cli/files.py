@@ -1,4 +1,4 @@
-"""Files of users: `autorubric init`, `validate` and `schema`."""
+"""Files that users keep: `autorubric init`, `validate`, `schema` and `cache`."""
 
 from __future__ import annotations
 
@@ -13,11 +13,14 @@ from pathlib import Path
 from typing import Annotated, Final, Literal
 
 import autorubric
-from autorubric.cli.command import Exit, guarded, notice
+from autorubric.cli.command import Exit, command_group, guarded, notice
 from autorubric.cli.options import Columns, JsonFlag, argument, flag, notice_columns, option
-from autorubric.cli.output import print_json
+from autorubric.cli.output import print_json, print_result
 from autorubric.criteria.values import Submission
 from autorubric.errors import ArgumentError, DatasetError, Fault, FileError
+from autorubric.llm.cache import CacheStats, ReplyCache
+from autorubric.llm.config import LLMConfig
+from autorubric.support.blocks import ScalarBlock
 from autorubric.support.chat_tokens import INVISIBLE
 from autorubric.support.read import TEXT_FORMATS, read_structured
 from autorubric.support.write import write_text_atomic
@@ -279,3 +282,60 @@ def _skeleton(name: str) -> str:
 def _fold(text: str) -> str:
     """Return the text case-folded; lowercase Cherokee folds to capitals, which have lookalikes too."""
     return text.casefold().translate(_PROTOTYPES).casefold()
+
+
+_DEFAULT = LLMConfig.model_construct(model="").cache_dir
+CacheFolder = Annotated[Path, option("--cache-dir", "DIR", f"Cache folder.  [default: {_DEFAULT}]")]
+
+cache_app = command_group("Show or clear the cache of model responses.", "autorubric cache stats")
+
+
+@cache_app.command("stats")
+@guarded
+def show_stats(cache_dir: CacheFolder = _DEFAULT, as_json: JsonFlag = False) -> Exit:
+    """Show the number of cached replies, their total size and the cache folder.
+
+    With --json, prints an object with the keys path, entries, size_bytes and max_bytes.
+
+    \b
+    Example:
+      autorubric cache stats --cache-dir .autorubric_cache
+    """
+    stats = CacheStats(path=str(cache_dir))
+    found = _existing(cache_dir)
+    if found is not None:
+        stats = found.stats()
+        found.close()
+    figures = {name: getattr(stats, name) for name in ("path", "entries", "size_bytes", "max_bytes")}
+    block = ScalarBlock(title="Cached replies", figures=tuple(figures.items()))
+    print_result(lambda: figures, lambda: [block], as_json=as_json)
+    return Exit.DONE
+
+
+@cache_app.command("clear")
+@guarded
+def clear(cache_dir: CacheFolder = _DEFAULT, as_json: JsonFlag = False) -> Exit:
+    """Remove all cached replies.
+
+    With --json, prints an object with the keys path and removed.
+
+    \b
+    Example:
+      autorubric cache clear --cache-dir .autorubric_cache
+    """
+    found = _existing(cache_dir)
+    removed = 0
+    if found is not None:
+        removed = found.clear()
+        found.close()
+    if as_json:
+        print_json({"path": str(found.path if found else cache_dir), "removed": removed})
+    else:
+        notice(f"Removed {removed} replies from {cache_dir}.")
+    return Exit.DONE
+
+
+def _existing(folder: Path) -> ReplyCache | None:
+    """Return the cache in a folder; None if there is no cache, because opening it would create one."""
+    found = ReplyCache(folder)
+    return found if found.path.exists() else None
