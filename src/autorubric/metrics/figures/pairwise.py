@@ -31,7 +31,7 @@ from autorubric.metrics.core.resampling import (
 )
 from autorubric.metrics.core.scales import Array, Codes, Scale
 from autorubric.metrics.figures.classification import ACCURACY
-from autorubric.metrics.figures.pair_counts import PairCounts, ScoredItems, Ties, count_pairs, scored_items
+from autorubric.metrics.figures.ranks import PairCounts, ScoredItems, Ties, count_pairs, scored_items
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

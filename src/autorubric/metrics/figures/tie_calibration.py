@@ -12,7 +12,8 @@ from autorubric.errors import ArgumentError
 from autorubric.metrics.core.estimate import Estimate
 from autorubric.metrics.core.resampling import IntervalArguments, IntervalOptions, check_number
 from autorubric.metrics.core.scales import Array, Codes
-from autorubric.metrics.figures.pair_counts import (
+from autorubric.metrics.figures.pairwise import PairPart, right_share
+from autorubric.metrics.figures.ranks import (
     ItemPairs,
     ScoredItems,
     Ties,
@@ -20,7 +21,6 @@ from autorubric.metrics.figures.pair_counts import (
     pairs_within,
     scored_items,
 )
-from autorubric.metrics.figures.pairwise import PairPart, right_share
 
 _MOST_PAIRS = 2_000_000
 _ROUNDING = 1e-9
