@@ -330,6 +330,14 @@ def count_pairs(gold: Array, pred: Array, group: Codes, *, ties: Ties, epsilon: 
     return PairCounts(ties=ties, places=places, group=group, rising=_levels(places))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairPart:
+    """Items that are compared with each other, and their pairs."""
+
+    items: Codes
+    counts: PairCounts
+
+
 def _windows(values: Array, epsilon: float) -> tuple[Codes, Codes]:
     """For each rising value, return the first index within epsilon below and the first beyond it above."""
     each = np.arange(len(values))
