@@ -11,9 +11,8 @@ from typing import Any, Self
 
 from pydantic import BaseModel, ValidationError
 
-from autorubric.criteria.base import BaseCriterion
+from autorubric.criteria.base import BaseCriterion, criterion_from_dict, criterion_to_dict, kind_of
 from autorubric.criteria.conditions import is_registered
-from autorubric.criteria.registry import criterion_from_dict, criterion_to_dict, kind_of
 from autorubric.errors import ArgumentError, BudgetError, JudgeError, ReplyError
 from autorubric.judges.base import JudgeReply, JudgeRequest, is_blank
 from autorubric.judges.critic_prompt import (
