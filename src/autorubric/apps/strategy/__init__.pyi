@@ -3,8 +3,8 @@ from .criteria import (
     QuantitativeCriteria as QuantitativeCriteria,
     RubricThreshold as RubricThreshold,
 )
-from .evaluations import Hint as Hint
 from .result import (
+    Hint as Hint,
     StageError as StageError,
     StrategyCandidate as StrategyCandidate,
     StrategyResult as StrategyResult,

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Generic, Literal, Protocol, Self, TypeAlias, TypeVar
 
-from autorubric.apps.strategy.evaluations import Evaluation, EvaluationTrace, Hint, record_evaluations
+from autorubric.apps.strategy.result import Evaluation, EvaluationTrace, Hint, record_evaluations
 from autorubric.errors import ArgumentError, AutorubricError, ReplyError, TokenUsage
 from autorubric.judges.answering import ModelSource, Question
 from autorubric.judges.function import callable_name

@@ -10,8 +10,15 @@ from dataclasses import replace
 from statistics import fmean
 from typing import Any, TypeVar, get_args
 
-from autorubric.apps.strategy.evaluations import Hint, HintStyle, with_hints
-from autorubric.apps.strategy.result import Reevaluation, StageError, StrategyCandidate, StrategyResult
+from autorubric.apps.strategy.result import (
+    Hint,
+    HintStyle,
+    Reevaluation,
+    StageError,
+    StrategyCandidate,
+    StrategyResult,
+    with_hints,
+)
 from autorubric.apps.strategy.sampling import check_count
 from autorubric.apps.strategy.steps import (
     Attempt,
