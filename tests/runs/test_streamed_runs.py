@@ -24,7 +24,7 @@ from autorubric import (
 from autorubric.errors import ArgumentError, DatasetError, RunFormatError, RunMismatchError
 from autorubric.runs import GradedItem, ItemWork, grade_item
 from autorubric.runs.executor import executor_of
-from autorubric.support.extensions import EXECUTORS_GROUP
+from autorubric.support.lazy import EXECUTORS_GROUP
 from tests.runs.runs import TEXTS, CountingJudge, as_if_killed, run, small_dataset, small_rubric
 
 

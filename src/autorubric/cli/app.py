@@ -12,7 +12,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from autorubric._version import VERSION
 from autorubric.cli.command import guarded
-from autorubric.support.extensions import COMMANDS_GROUP, extension_names, load_extension
+from autorubric.support.lazy import COMMANDS_GROUP, extension_names, load_extension
 
 COMMANDS: Final = {
     "init": ("files:init", "Write a rubric, a run file and sample data as a starting point."),

@@ -15,7 +15,7 @@ from autorubric.cli.options import demand, option
 from autorubric.cli.runs import CRITERION_FIELDS, criterion_figure
 from autorubric.criteria.values import MAX_LOST, VerdictCounts
 from autorubric.errors import ArgumentError
-from autorubric.support.extensions import METRICS_GROUP, extension_names
+from autorubric.support.lazy import METRICS_GROUP, extension_names
 
 
 def max_lost_option(help: str) -> Any:

@@ -17,7 +17,7 @@ from autorubric.criteria.declaration import Declaration
 from autorubric.criteria.fields import says_yes
 from autorubric.criteria.values import Answer, Submission
 from autorubric.errors import ArgumentError, ReplyError
-from autorubric.support.extensions import KINDS_GROUP, extension_names, load_extension
+from autorubric.support.lazy import KINDS_GROUP, extension_names, load_extension
 from autorubric.support.objects import Json
 from autorubric.support.reading_errors import fields_text, short_repr
 

@@ -21,7 +21,7 @@ from autorubric.datasets.tables import (
 )
 from autorubric.errors import ArgumentError, DatasetError
 from autorubric.rubric.rubric import Rubric
-from autorubric.support.extensions import IMPORTERS_GROUP, load_extension
+from autorubric.support.lazy import IMPORTERS_GROUP, load_extension
 from autorubric.support.objects import Json
 from autorubric.support.read import (
     Document,

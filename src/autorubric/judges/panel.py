@@ -27,7 +27,7 @@ from autorubric.judges.recorded import RecordedJudge
 from autorubric.judges.supervised import SupervisedJudge
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.names import owner_of, unset_variable
-from autorubric.support.extensions import JUDGES_GROUP, extension_names, load_extension
+from autorubric.support.lazy import JUDGES_GROUP, extension_names, load_extension
 from autorubric.support.objects import Json
 
 JudgeLike: TypeAlias = "JudgeSpec | Judge | LLMConfig | str | JudgeFunction"

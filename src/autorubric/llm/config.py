@@ -35,7 +35,7 @@ from autorubric.llm.specs import (
     texts_in,
     write_spec,
 )
-from autorubric.support.extensions import TRANSPORTS_GROUP, extension_names
+from autorubric.support.lazy import TRANSPORTS_GROUP, extension_names
 from autorubric.support.objects import REASON_LENGTH, Json
 
 TransportName = Literal["auto", "litellm", "openai_compatible"]

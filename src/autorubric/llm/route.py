@@ -27,7 +27,7 @@ from autorubric.llm.rate_limits import Limit, RequestLimits
 from autorubric.llm.retry import Retry, RetryPolicy
 from autorubric.llm.transport import ModelQuestion, ModelReply, ModelRequest, Transport, with_text_at_end
 from autorubric.llm.wire import bounded_schema, has_lengths
-from autorubric.support.extensions import TRANSPORTS_GROUP, load_extension
+from autorubric.support.lazy import TRANSPORTS_GROUP, load_extension
 
 _NAMES_REPLY = re.compile(r"max_(completion_|output_|new_)?tokens|completion", re.IGNORECASE)
 """Matches errors about the reply's token limit; the request is then sent again without the limit."""

@@ -14,7 +14,7 @@ from autorubric.grading.grader import criterion_grader
 from autorubric.runs.config import EvalConfig
 from autorubric.runs.items import GradedItem, outcome_of
 from autorubric.support.concurrency import run_bounded
-from autorubric.support.extensions import EXECUTORS_GROUP, extension_names, load_extension
+from autorubric.support.lazy import EXECUTORS_GROUP, extension_names, load_extension
 from autorubric.support.objects import SAME_ERRORS_TO_STOP, error_pattern
 
 if TYPE_CHECKING:

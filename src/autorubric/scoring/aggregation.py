@@ -15,7 +15,7 @@ from autorubric.errors import ArgumentError
 from autorubric.scoring.bradley_terry import Contest, fit_strengths
 from autorubric.scoring.policies import AggregationPolicy
 from autorubric.scoring.votes import Decision, prefers_alike
-from autorubric.support.extensions import AGGREGATORS_GROUP, load_extension
+from autorubric.support.lazy import AGGREGATORS_GROUP, load_extension
 from autorubric.support.objects import IdentityCache
 
 

@@ -21,7 +21,7 @@ from autorubric.metrics.figures import (
     one_vs_rest,
     pairwise,
 )
-from autorubric.support.extensions import METRICS_GROUP, extension_names, load_extension
+from autorubric.support.lazy import METRICS_GROUP, extension_names, load_extension
 
 _FAMILIES = (
     classification,
