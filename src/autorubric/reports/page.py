@@ -19,10 +19,17 @@ from autorubric.metrics.figures.distributions import score_distribution
 from autorubric.reports import page_figures as _figures
 from autorubric.reports.critique import CritiqueView, critique_section
 from autorubric.reports.item_details import CHUNK, detail_chunks, truncation_for
-from autorubric.reports.items import CellColumns, cell_columns, flag_counts, highlights, item_columns
+from autorubric.reports.items import (
+    CellColumns,
+    ReadRun,
+    RunView,
+    cell_columns,
+    flag_counts,
+    highlights,
+    item_columns,
+)
 from autorubric.reports.labelling import form_of
 from autorubric.reports.templates import StringTable, answer_words, bias_figure, figure, number, page
-from autorubric.reports.view import ReadRun, RunView
 from autorubric.support.objects import Json
 from autorubric.support.write import write_text_atomic
 
