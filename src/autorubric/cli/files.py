@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Annotated, Final, Literal
 
 import autorubric
-from autorubric.cli.command import Exit, command_group, guarded, notice
+from autorubric.cli.app import Exit, command_group, guarded, notice
 from autorubric.cli.options import Columns, JsonFlag, argument, flag, notice_columns, option
 from autorubric.cli.output import print_json, print_result
 from autorubric.criteria.values import Submission

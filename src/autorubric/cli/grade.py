@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final
 import typer
 
 import autorubric
-from autorubric.cli.command import Exit, Without, guarded, in_flags, notice
+from autorubric.cli.app import Exit, Without, guarded, in_flags, notice
 from autorubric.cli.gates import ScoreGate
 from autorubric.cli.options import (
     RUN_DEFAULTS,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import autorubric
 from autorubric import cli
-from autorubric.cli.command import Exit, Without, command_group, guarded, notice
+from autorubric.cli.app import Exit, Without, command_group, guarded, notice
 from autorubric.cli.gates import exceeds_max_lost, max_lost_option
 from autorubric.cli.labels import Labels, Truth
 from autorubric.cli.options import (

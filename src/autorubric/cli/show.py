@@ -14,7 +14,7 @@ import typer
 import autorubric
 from autorubric import cli
 from autorubric.apps.tool.response import CritiqueResponse
-from autorubric.cli.command import Exit, guarded, notice
+from autorubric.cli.app import Exit, guarded, notice
 from autorubric.cli.gates import fail_under_option, max_lost_option
 from autorubric.cli.options import Columns, JsonFlag, RunFolder, flag, option
 from autorubric.cli.output import open_in_browser, print_blocks, print_json, report_json, run_blocks

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Final, Literal
 
 from autorubric.apps.tool.request import CritiqueRequest, read_request
 from autorubric.apps.tool.response import CritiqueResponse
-from autorubric.cli.command import Exit, file_error_text, guarded, notice
+from autorubric.cli.app import Exit, file_error_text, guarded, notice
 from autorubric.cli.options import JsonFlag, argument, flag, names_of, option, values_of
 from autorubric.cli.output import print_blocks, print_json, read_input
 from autorubric.errors import ArgumentError, AutorubricError
