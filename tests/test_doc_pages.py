@@ -10,7 +10,7 @@ from types import ModuleType
 import pytest
 
 from autorubric import metrics
-from autorubric.criteria.registry import registered_kinds
+from autorubric.criteria.base import registered_kinds
 from tests.pages import examples
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"

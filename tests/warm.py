@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 IMPORTS = (
     "autorubric.cli.app",
     "autorubric.cli.demo_figures",
-    "autorubric.cli.eval",
+    "autorubric.cli.grade",
     "autorubric.cli.metrics",
     "autorubric.cli.show",
     "autorubric.metrics",

@@ -18,13 +18,13 @@ from . import (
     tracing as tracing,
 )
 from .apps.drafts.generate import generate_critiques as generate_critiques
-from .apps.drafts.prompts import load_critique_prompt_template as load_critique_prompt_template
 from .apps.drafts.provenance import load_critique_schema as load_critique_schema
+from .apps.drafts.teacher import load_critique_prompt_template as load_critique_prompt_template
 from .apps.strategy.criteria import (
     QualitativeCriteria as QualitativeCriteria,
     QuantitativeCriteria as QuantitativeCriteria,
 )
-from .apps.strategy.generators import LLM as LLM
+from .apps.strategy.steps import LLM as LLM
 from .apps.strategy.strategy import Strategy as Strategy
 from .criteria.base import BaseCriterion as BaseCriterion
 from .criteria.checklist import ChecklistCriterion as ChecklistCriterion

@@ -10,8 +10,7 @@ import warnings
 import pytest
 import typer
 
-from autorubric.cli.app import tolerate_narrow_encodings
-from autorubric.cli.command import Exit, guarded
+from autorubric.cli.app import Exit, guarded, tolerate_narrow_encodings
 from autorubric.cli.gates import ScoreGate
 from autorubric.cli.output import print_blocks, print_json
 from autorubric.errors import (

@@ -73,7 +73,7 @@ def test_help_loads_nothing_heavy(tmp_path: Path) -> None:
     shown, found = loaded("--help", cwd=tmp_path)
     assert "Usage: autorubric" in shown
     assert not set(HEAVY) & found
-    assert not {f"autorubric.cli.{name}" for name in ("options", "eval", "show")} & found
+    assert not {f"autorubric.cli.{name}" for name in ("options", "grade", "show")} & found
 
 
 @pytest.mark.parametrize(

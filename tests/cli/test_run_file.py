@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from autorubric import EvalResult, load_run
 from autorubric.errors import Fault, FileError
 from autorubric.runs.run_file import (
-    BudgetSection,
+    Budget,
     Columns,
     DataSource,
     FewShotSource,
@@ -138,7 +138,7 @@ _PLACES: dict[tuple[str | int, ...], type[BaseModel]] = {
     ("data",): DataSource,
     ("data", "columns"): Columns,
     ("judges", 0): JudgeEntry,
-    ("budget",): BudgetSection,
+    ("budget",): Budget,
     ("few_shot",): FewShotSource,
     ("cannot_assess",): CannotAssessConfig,
     ("length_penalty",): FileLengthPenalty,

@@ -14,7 +14,7 @@ from hypothesis import given, strategies as st
 from pydantic import ValidationError
 
 from autorubric.criteria import Answer, BaseCriterion, Criterion, Submission
-from autorubric.criteria.registry import criterion_from_dict, criterion_to_dict
+from autorubric.criteria.base import criterion_from_dict, criterion_to_dict
 from autorubric.errors import ReplyError
 from autorubric.grading import CriterionGrader
 from autorubric.judges.prompts import Material, PromptQuestion, compose, compose_batch

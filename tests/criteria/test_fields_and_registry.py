@@ -28,8 +28,8 @@ from autorubric.criteria import (
     register_check,
     register_kind,
 )
+from autorubric.criteria.base import criterion_from_dict, criterion_to_dict, kind_of, registered_kinds
 from autorubric.criteria.conditions import check_name, find_check, is_registered
-from autorubric.criteria.registry import criterion_from_dict, criterion_to_dict, kind_of, registered_kinds
 from autorubric.errors import ArgumentError, ReplyError
 from tests.criteria.kinds import Counts, Findings, Polite, Share, Tone, TwoMarks, Warmth
 

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 
 from autorubric import CriterionGrader, LikertCriterion, LikertItem, Rubric
 from autorubric.criteria import BoundInt, TextField
-from autorubric.criteria.registry import criterion_from_dict, criterion_to_dict
+from autorubric.criteria.base import criterion_from_dict, criterion_to_dict
 from autorubric.errors import ReplyError
 from tests.doubles import TableJudge, in_loop
 

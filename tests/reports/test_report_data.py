@@ -41,8 +41,8 @@ from autorubric.metrics.figures.specs import shown_metrics
 from autorubric.plotting import plot_agreement_matrix
 from autorubric.reports import report_html
 from autorubric.reports.item_details import truncation_for
+from autorubric.reports.items import ReadRun
 from autorubric.reports.templates import REASONS, script_json
-from autorubric.reports.view import ReadRun
 from tests.attacks.hostile import TEXTS
 from tests.reports.conftest import Reports
 from tests.reports.runs import graded, long_dataset, panel

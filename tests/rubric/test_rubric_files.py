@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from autorubric.criteria import BaseCriterion, BoundInt, Criterion, TextField, register_check, register_kind
-from autorubric.criteria.registry import registered_kinds
+from autorubric.criteria.base import registered_kinds
 from autorubric.errors import ArgumentError, FileError, RubricError
 from autorubric.rubric import Rubric
 

@@ -7,7 +7,7 @@ import unicodedata
 import pytest
 from hypothesis import given, strategies as st
 
-from autorubric.rubric.similar_names import similar_names
+from autorubric.cli.files import similar_names
 
 LOOKALIKES = {
     "a": "CYRILLIC SMALL LETTER A, GREEK SMALL LETTER ALPHA, LATIN SMALL LETTER ALPHA",

@@ -16,7 +16,7 @@ from autorubric import CriterionGrader, DataItem, Rubric, RubricDataset, evaluat
 from autorubric.criteria import Criterion
 from autorubric.criteria.declaration import object_schema
 from autorubric.judges import prompts as _prompts
-from autorubric.llm import LLMClient, names as _names, prices as _prices, wire as _wire
+from autorubric.llm import LLMClient, budget as _budget, names as _names, wire as _wire
 from tests.faults.runs import config
 from tests.servers.fixtures import OpenAIServer
 
@@ -29,8 +29,8 @@ ONCE_A_RUN: tuple[Callable[..., Any], ...] = (
     threading.Thread.start,
     object_schema,
     _wire.response_format,
-    _prices.own_price,
-    _prices.pricing_of,
+    _budget.own_price,
+    _budget.pricing_of,
     _names.completions_url,
 )
 
@@ -70,7 +70,7 @@ def test_what_calls_share_is_computed_once(tmp_path: Path, openai_server: OpenAI
     assert many.pop(_prompts._compose_shared) - few.pop(_prompts._compose_shared) == 40 - 10
     assert few == many
     assert few[aiohttp.ClientSession.__init__] == few[LLMClient.__init__] == 1
-    assert few[_prices.pricing_of] >= 1
+    assert few[_budget.pricing_of] >= 1
     asked = openai_server.log()
     assert len(asked) == (2 + 10 + 40) * CRITERIA
     assert len({one["connection"] for one in asked}) <= 3 * 4

@@ -7,7 +7,7 @@ from typing import Any
 
 from autorubric import QualitativeCriteria, Strategy
 from autorubric.apps.strategy import Attempt, Hint, SampledEvaluation
-from autorubric.apps.strategy.evaluations import HintStyle, with_hints
+from autorubric.apps.strategy.result import HintStyle, with_hints
 from tests.doubles import in_loop
 from tests.strategy.drafts import run
 from tests.strategy.judges import LOST, SampleJudge, TextJudge

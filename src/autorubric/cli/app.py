@@ -1,23 +1,196 @@
-"""The command-line application: its commands, `--version` and the entry point."""
+"""The command-line application, whose commands are functions: groups of options, errors as exit codes."""
 
 from __future__ import annotations
 
+import inspect
+import os
+import shlex
+import shutil
 import sys
-from collections.abc import Callable
+import textwrap
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import MISSING, fields, is_dataclass
+from enum import IntEnum
+from functools import cache, wraps
 from importlib import import_module
-from typing import Annotated, Any, Final
+from pathlib import Path
+from typing import Annotated, Any, Final, get_args, get_origin, get_type_hints
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from autorubric._version import VERSION
-from autorubric.cli.command import guarded
+from autorubric.errors import AutorubricError, ItemFailedError, JudgeError, RunError, RunWriteError
+from autorubric.support.blocks import printable
 from autorubric.support.extensions import COMMANDS_GROUP, extension_names, load_extension
+
+
+class Exit(IntEnum):
+    """Exit codes of commands."""
+
+    DONE = 0
+    BELOW = 1  # The command succeeded, but the score is below `--fail-under`.
+    USAGE = 2  # The command line or a file is invalid; nothing was judged.
+    UNJUDGED = 3  # Something could not be judged, or more verdicts were lost or assumed than allowed.
+    STOPPED = 130
+    CUT = 141  # The program reading stdout, such as `head`, closed the pipe; shells use the same code.
+
+
+class Without:
+    """In the `Annotated` type of a group of options: the fields that are not options of the command."""
+
+    def __init__(self, *names: str) -> None:
+        self.names = names
+
+
+def guarded(command: Callable[..., Exit]) -> Callable[..., None]:
+    """Wrap a command so that it prints errors as messages and exits with the code that it returns.
+
+    A parameter whose type is a dataclass is a group: each of its fields becomes an option, in its place.
+    """
+    parameters, groups = _expand_groups(command)
+
+    @wraps(command)
+    def run(*args: Any, **options: Any) -> None:
+        for name, (group, names) in groups.items():
+            options[name] = group(**{each: options.pop(each) for each in names if each in options})
+        with _plain_warnings():
+            try:
+                code = command(*args, **options)
+            except AutorubricError as error:
+                notice(f"Error: {in_flags(str(error)) if isinstance(error, RunError) else error}")
+                code = _code_of(error)
+            except BrokenPipeError:
+                # Discard the output that is still buffered, so that the process ends quietly.
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+                code = Exit.CUT
+            except OSError as error:
+                notice(f"Error: {file_error_text(error)}")
+                code = Exit.USAGE
+            except KeyboardInterrupt as stop:
+                notice(" ".join(["Stopped.", *map(str, stop.args)]))
+                code = Exit.STOPPED
+        raise typer.Exit(code)
+
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {one.name: one.annotation for one in parameters}
+    return run
+
+
+def command_group(summary: str, *examples: str) -> typer.Typer:
+    """Return a group of commands, whose help shows calls that are not wrapped."""
+    heading = "Examples" if len(examples) > 1 else "Example"
+    calls = "".join(f"\n  {call}" for call in examples)
+    return typer.Typer(
+        no_args_is_help=True, rich_markup_mode=None, help=f"{summary}\n\n\b\n{heading}:{calls}"
+    )
+
+
+def _expand_groups(
+    command: Callable[..., Exit],
+) -> tuple[list[inspect.Parameter], dict[str, tuple[type, list[str]]]]:
+    """Return the parameters of a command with each group replaced by its fields, and the groups by name."""
+    hints = get_type_hints(command, include_extras=True)
+    parameters: list[inspect.Parameter] = []
+    groups: dict[str, tuple[type, list[str]]] = {}
+    for parameter in inspect.signature(command).parameters.values():
+        hint = hints.get(parameter.name, parameter.annotation)
+        group, *extras = get_args(hint) if get_origin(hint) is Annotated else (hint,)
+        if not is_dataclass(group) or not isinstance(group, type):
+            parameters.append(parameter.replace(annotation=hint))
+            continue
+        omitted = {name for one in extras if isinstance(one, Without) for name in one.names}
+        options = [one for one in _options_of(group) if one.name not in omitted]
+        groups[parameter.name] = (group, [one.name for one in options])
+        parameters += options
+    if groups:
+        # Options without a default may follow options that have one.
+        parameters = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in parameters]
+    return parameters, groups
+
+
+@cache
+def _options_of(group: type) -> list[inspect.Parameter]:
+    """Return the fields of a group as parameters."""
+    types = get_type_hints(group, include_extras=True)
+    return [
+        inspect.Parameter(
+            one.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=inspect.Parameter.empty if one.default is MISSING else one.default,
+            annotation=types[one.name],
+        )
+        for one in fields(group)
+    ]
+
+
+def _code_of(error: AutorubricError) -> Exit:
+    unjudged = isinstance(error, JudgeError | ItemFailedError)
+    if unjudged or (isinstance(error, RunWriteError) and error.begun):
+        return Exit.UNJUDGED
+    return Exit.USAGE
+
+
+@contextmanager
+def stoppable(folder: Path, *, done: str, command: str) -> Iterator[None]:
+    """Add to an interrupt in the block where finished work is stored, and the command that resumes."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        where = f"{done.capitalize()} items are in {shlex.quote(str(folder))}"
+        raise KeyboardInterrupt(f"{where}. To resume, run {command}.") from None
+
+
+def file_error_text(error: OSError) -> str:
+    """Format an operating system error as one line, with its file name if there is one."""
+    return f"{error.filename}: {error.strerror}" if error.filename else str(error)
+
+
+def in_flags(text: str) -> str:
+    """Replace parameter names in a library message with the matching command-line flags."""
+    for parameter, flag in (("experiment_name", "--name"), ("on_mismatch", "--on-mismatch")):
+        text = text.replace(f"{parameter}=", f"{flag} ").replace(parameter, flag)
+    return text
+
+
+_shown: set[str] = set()
+"""Warnings that the command has already shown."""
+
+
+@contextmanager
+def _plain_warnings() -> Iterator[None]:
+    """Show warnings as notices, without their location in the code."""
+
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        if str(message) not in _shown:
+            notice(f"Warning: {message}")
+            _shown.add(str(message))
+
+    _shown.clear()
+    with warnings.catch_warnings():
+        warnings.showwarning = show
+        yield
+
+
+def notice(*texts: str) -> None:
+    """Print messages on stderr, unless they were already shown as warnings."""
+    for text in texts:
+        if text in _shown:
+            continue
+        lines, width = printable(text).splitlines(), shutil.get_terminal_size().columns
+        # From 80 columns on, lines stay whole, so that they can be searched and copied.
+        if width < 80:
+            shaped = textwrap.TextWrapper(width, break_long_words=False, break_on_hyphens=False)
+            lines = [shaped.fill(line) for line in lines]
+        typer.echo("\n".join(lines), err=True)
+
 
 COMMANDS: Final = {
     "init": ("files:init", "Write a rubric, a run file and sample data as a starting point."),
     "grade": ("grade:grade", "Grade one text against a rubric."),
-    "eval": ("eval:evaluate", "Grade a dataset and store the results in a run folder."),
+    "eval": ("grade:evaluate", "Grade a dataset and store the results in a run folder."),
     "merge": (
         "score:merge",
         "Merge several runs into one: the shards of a dataset, or other runs with the same judges.",
@@ -33,18 +206,12 @@ COMMANDS: Final = {
         "score:rejudge",
         "Grade the items of a run again with different judges, and compare the two runs.",
     ),
-    "export": (
-        "report:export",
-        "Export a run as a table, a Markdown page, or a JUnit report for CI servers.",
-    ),
+    "export": ("show:export", "Export a run as a table, a Markdown page, or a JUnit report for CI servers."),
     "annotate": ("labels:annotate", "Write an HTML page for labelling items offline."),
-    "report": ("report:report", "Write a run's report as a single HTML file."),
-    "view": (
-        "report:view",
-        "Open a run's report in a browser, follow a run in progress, and label its items.",
-    ),
+    "report": ("show:report", "Write a run's report as a single HTML file."),
+    "view": ("show:view", "Open a run's report in a browser, follow a run in progress, and label its items."),
     "redteam": (
-        "redteam:redteam",
+        "judges:redteam",
         "Attack your own judges with prompt injections, and measure how often verdicts flip.",
     ),
     "critique": ("critique:critique", "Critique drafts and write the critiques as JSON lines."),
@@ -69,7 +236,7 @@ COMMANDS: Final = {
         "labels:labels_app",
         "Export disputed items for labelling, and merge human labels into a dataset.",
     ),
-    "cache": ("cache:cache_app", "Show or clear the cache of model responses."),
+    "cache": ("files:cache_app", "Show or clear the cache of model responses."),
 }
 """The function or group of each command, which is loaded when the command is run, and its summary."""
 

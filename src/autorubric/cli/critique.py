@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
 import autorubric
-from autorubric.cli.command import Exit, guarded, notice, stoppable
+from autorubric.cli.app import Exit, guarded, notice, stoppable
 from autorubric.cli.gates import ScoreGate, exceeds_max_lost, max_lost_option
 from autorubric.cli.options import JsonFlag, MaxCalls, MaxCost, argument, demand, flag, option
 from autorubric.cli.output import print_result

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import autorubric
 from autorubric import cli
-from autorubric.cli.command import Exit, Without, guarded, notice
+from autorubric.cli.app import Exit, Without, guarded, notice
 from autorubric.cli.options import RUN_DEFAULTS, JsonFlag, NoPreflight, RunsDir, flag, option
 from autorubric.cli.output import open_in_browser, print_result
 from autorubric.cli.panel import Models

@@ -1,22 +1,27 @@
-"""Files of users: `autorubric init`, `validate` and `schema`."""
+"""Files that users keep: `autorubric init`, `validate`, `schema` and `cache`."""
 
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import string
+import unicodedata
 from collections.abc import Iterable, Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
 import autorubric
-from autorubric.cli.command import Exit, guarded, notice
+from autorubric.cli.app import Exit, command_group, guarded, notice
 from autorubric.cli.options import Columns, JsonFlag, argument, flag, notice_columns, option
-from autorubric.cli.output import print_json
+from autorubric.cli.output import print_json, print_result
 from autorubric.criteria.values import Submission
 from autorubric.errors import ArgumentError, DatasetError, Fault, FileError
-from autorubric.rubric.similar_names import similar_names
+from autorubric.llm.cache import CacheStats, ReplyCache
+from autorubric.llm.config import LLMConfig
+from autorubric.support.blocks import ScalarBlock
+from autorubric.support.chat_tokens import INVISIBLE
 from autorubric.support.read import TEXT_FORMATS, read_structured
 from autorubric.support.write import write_text_atomic
 
@@ -227,3 +232,110 @@ def schema(run: OfRunFile = False) -> Exit:
     """
     print_json(autorubric.runs.run_file.run_file_schema() if run else autorubric.Rubric.json_schema())
     return Exit.DONE
+
+
+# Letters of other alphabets (Cyrillic, Greek, Armenian, Cherokee, Lisu, Coptic, Latin small capitals),
+# quotation marks, dashes and signs that resemble another character in most fonts. Full-width,
+# mathematical and Roman characters are not included, because they have compatibility forms. In each word,
+# the first character is followed by the characters that resemble it.
+_TWINS: Final = """
+    aаαɑᴀ bЬьвʙᏏ cсϲᴄ dԁᴅ eеҽᴇ fꜰ gɡցԍɢ hһнհʜᏂ iіιıɩɪᎥ jјϳȷյᴊ kкκᴋ lӀӏʟ mмᴍ nпηոɴ oоοσօᴏ०০੦૦౦೦൦๐໐၀ pрρᴘ
+    qԛզք rгʀ sѕꜱ tтτᴛ uυսᴜ vѵνᴠ wԝωաᴡ xхχ yуүγʏᎩ zᴢ AАΑᎪꓮⲀ BВΒᏴꓐⲂ CСϹᏟꓚⲤ DᎠꓓ EЕΕᎬꓰ FϜꓝ GԌᏀᏳꓖ HНΗᎻꓧⲎ
+    IІΙꓲⲒ JЈͿᎫꓙ KКΚᏦꓗⲔ LԼᏞꓡ MМΜᎷꓟⲘ NΝꓠⲚ OОΟՕꓳⲞ PРΡᏢꓑⲢ QԚ RᎡᏒꓣ SЅՏᏚᏕꓢ TТΤᎢꓔⲦ UՍꓴ VѴᏙꓦ WԜᎳᏔꓪ XХΧꓫⲬ YУҮΥᎽꓬⲨ
+    ZΖᏃꓜ 2Ƨ 3ЗӠзӡƷ 4Ꮞ 5Ƽ 6б 8Ȣȣ |ǀ∣ '‘’‛′`´ʹʻʼ՚ "“”‟″〃ˮ -‐‑‒–—―−⁃˗ /⁄∕ :∶ː꞉ ,‚\u066b *∗⁎ ~∼˜ !ǃ ·•‧∙⋅ ßβ ɛε
+    æӕ əәǝ ГΓ ПΠ ФΦ фφ
+"""
+_PROTOTYPES: Final = str.maketrans({twin: twins[0] for twins in _TWINS.split() for twin in twins[1:]})
+_SHAPES: Final = str.maketrans("I1|0", "lllO")
+_GAPS: Final = re.compile(rf"[\s\u2800\ufff9-\ufffb{INVISIBLE}]+")
+"""Whitespace and invisible characters."""
+
+
+def similar_names(names: Iterable[str]) -> list[tuple[str, str]]:
+    """Return pairs of names that look alike, pairing each name with the first earlier name it resembles.
+
+    Two names look alike if they differ only in case, whitespace, invisible characters, or characters that
+    look similar in most fonts: letters of other alphabets, `I`, `l`, `1` and `|`, `O` and `0`, dashes, and
+    quotation marks. These characters are a subset of the confusable characters in Unicode Technical Standard
+    #39, section 4: single characters that look like an ASCII letter, digit or common symbol.
+    """
+    earlier: dict[str, str] = {}
+    pairs = []
+    for name in names:
+        latin = _skeleton(name)
+        keys = (f"folded {_fold(latin)}", f"shape {_fold(latin.translate(_SHAPES))}")
+        first = next((earlier[key] for key in keys if key in earlier), name)
+        if first != name:
+            pairs.append((first, name))
+        for key in keys:
+            earlier.setdefault(key, name)
+    return pairs
+
+
+def _skeleton(name: str) -> str:
+    """Return the name without whitespace, with each character replaced by the one it looks like."""
+    # The compatibility forms of some twins are other letters; a lunate sigma becomes a final sigma.
+    normal = unicodedata.normalize("NFKC", name.translate(_PROTOTYPES))
+    return _GAPS.sub("", normal).translate(_PROTOTYPES)
+
+
+def _fold(text: str) -> str:
+    """Return the text case-folded; lowercase Cherokee folds to capitals, which have lookalikes too."""
+    return text.casefold().translate(_PROTOTYPES).casefold()
+
+
+_DEFAULT = LLMConfig.model_construct(model="").cache_dir
+CacheFolder = Annotated[Path, option("--cache-dir", "DIR", f"Cache folder.  [default: {_DEFAULT}]")]
+
+cache_app = command_group("Show or clear the cache of model responses.", "autorubric cache stats")
+
+
+@cache_app.command("stats")
+@guarded
+def show_stats(cache_dir: CacheFolder = _DEFAULT, as_json: JsonFlag = False) -> Exit:
+    """Show the number of cached replies, their total size and the cache folder.
+
+    With --json, prints an object with the keys path, entries, size_bytes and max_bytes.
+
+    \b
+    Example:
+      autorubric cache stats --cache-dir .autorubric_cache
+    """
+    stats = CacheStats(path=str(cache_dir))
+    found = _existing(cache_dir)
+    if found is not None:
+        stats = found.stats()
+        found.close()
+    figures = {name: getattr(stats, name) for name in ("path", "entries", "size_bytes", "max_bytes")}
+    block = ScalarBlock(title="Cached replies", figures=tuple(figures.items()))
+    print_result(lambda: figures, lambda: [block], as_json=as_json)
+    return Exit.DONE
+
+
+@cache_app.command("clear")
+@guarded
+def clear(cache_dir: CacheFolder = _DEFAULT, as_json: JsonFlag = False) -> Exit:
+    """Remove all cached replies.
+
+    With --json, prints an object with the keys path and removed.
+
+    \b
+    Example:
+      autorubric cache clear --cache-dir .autorubric_cache
+    """
+    found = _existing(cache_dir)
+    removed = 0
+    if found is not None:
+        removed = found.clear()
+        found.close()
+    if as_json:
+        print_json({"path": str(found.path if found else cache_dir), "removed": removed})
+    else:
+        notice(f"Removed {removed} replies from {cache_dir}.")
+    return Exit.DONE
+
+
+def _existing(folder: Path) -> ReplyCache | None:
+    """Return the cache in a folder; None if there is no cache, because opening it would create one."""
+    found = ReplyCache(folder)
+    return found if found.path.exists() else None

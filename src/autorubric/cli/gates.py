@@ -10,7 +10,7 @@ from functools import cache
 from typing import Annotated, Any, Final, NamedTuple
 
 import autorubric
-from autorubric.cli.command import Exit, notice
+from autorubric.cli.app import Exit, notice
 from autorubric.cli.options import demand, option
 from autorubric.cli.runs import CRITERION_FIELDS, criterion_figure
 from autorubric.criteria.values import MAX_LOST, VerdictCounts

@@ -1,20 +1,42 @@
-"""The `autorubric grade` command."""
+"""Grading on the command line: `autorubric grade` for one text, and `autorubric eval` for a dataset."""
 
 from __future__ import annotations
 
+import re
 import shlex
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
+
+import typer
 
 import autorubric
-from autorubric.cli.command import Exit, Without, guarded, notice
+from autorubric.cli.app import Exit, Without, guarded, in_flags, notice
 from autorubric.cli.gates import ScoreGate
-from autorubric.cli.options import Columns, JsonFlag, NoPreflight, argument, option
-from autorubric.cli.output import print_result, read_input, report_json
-from autorubric.cli.panel import JudgeNames, PanelOptions, run_and_close
+from autorubric.cli.options import (
+    RUN_DEFAULTS,
+    Columns,
+    JsonFlag,
+    MaxCalls,
+    MaxCost,
+    NoPreflight,
+    NoProgress,
+    RubricFile,
+    argument,
+    flag,
+    notice_columns,
+    option,
+)
+from autorubric.cli.output import print_result, read_input, report_json, run_blocks
+from autorubric.cli.panel import JUDGE, JudgeNames, PanelOptions, run_and_close
+from autorubric.cli.runs import mean_score, new_run_name, report_stop, run_counts, run_resumable, shard_inputs
+from autorubric.criteria.values import VerdictCounts
 from autorubric.datasets.store import FORMATS
 from autorubric.errors import ArgumentError
+from autorubric.llm.names import owner_of
+from autorubric.runs.config import OnMismatch
 
 _TABLES: Final = tuple(suffix for suffix, form in FORMATS.items() if form.has_rows)
 """Suffixes of files whose rows are items; other files hold one text."""
@@ -136,3 +158,278 @@ def grade(  # noqa: PLR0913 - one parameter per option
     if report.error is not None:
         notice(f"{'No score' if report.score is None else 'Warning'}: {report.error}")
     return gate.exit_code(report.score, report.verdicts)
+
+
+_MOST_ERRORS_SHOWN = 5
+_MOST_LOOKED_AT = 100
+_RUN_FILE: Final = "autorubric.yaml"
+
+
+def _read_shard(text: str) -> tuple[int, int]:
+    found = re.fullmatch(r"(\d{1,9})/(\d{1,9})", text)
+    if found is None:
+        raise typer.BadParameter(
+            f"{text!r} is not a shard; it must be I/N, such as 0/8 for the first of eight"
+        )
+    return int(found[1]), int(found[2])
+
+
+DatasetOrRunFile = Annotated[
+    Path | None,
+    argument(
+        "[DATASET]",
+        "Dataset (JSON, JSONL, YAML, CSV, TSV, Parquet) or run file (YAML).  [default: autorubric.yaml]",
+    ),
+]
+Judges = Annotated[list[str] | None, option("--judge", "J", f"{JUDGE} Replaces the run file's judges.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """How the run is stored, limited and executed."""
+
+    name: Annotated[
+        str | None,
+        option(
+            "--name",
+            "NAME",
+            "Name of the run; an existing run with this name is resumed.  [default: the dataset's name and "
+            "the time]",
+        ),
+    ] = None
+    runs_dir: Annotated[
+        Path | None,
+        option("--runs-dir", "DIR", f"Folder for the runs.  [default: {RUN_DEFAULTS.experiments_dir}]"),
+    ] = None
+    on_mismatch: Annotated[
+        OnMismatch,
+        option(
+            "--on-mismatch",
+            "HOW",
+            "What to do if the existing run has different inputs: refuse (list the differences), rejudge "
+            "(request affected votes again), or fork (continue in a new folder).  "
+            f"[default: {RUN_DEFAULTS.on_mismatch}]",
+        ),
+    ] = RUN_DEFAULTS.on_mismatch
+    fail_fast: Annotated[bool, flag("--fail-fast", "Stop at the first item that fails.")] = False
+    max_calls: MaxCalls = None
+    max_cost: MaxCost = None
+    shard: Annotated[
+        Any,
+        option(
+            "--shard",
+            "I/N",
+            "For job schedulers: grade only every N-th item, starting with item I (from 0), as a run named "
+            "NAME-I-of-N. `merge` combines all N runs.",
+            parser=_read_shard,
+        ),
+    ] = None
+    executor: Annotated[
+        str,
+        option(
+            "--executor",
+            "NAME",
+            "Where to grade: local (this process) or ray (a Ray cluster).  "
+            f"[default: {RUN_DEFAULTS.executor}]",
+        ),
+    ] = RUN_DEFAULTS.executor
+    dry_run: Annotated[
+        bool, flag("--dry-run", "Estimate the run's calls, tokens and cost without sending any request.")
+    ] = False
+    no_preflight: NoPreflight = False
+    no_progress: NoProgress = False
+
+
+@guarded
+def evaluate(  # noqa: PLR0913 - one parameter per group of options
+    dataset: DatasetOrRunFile = None,
+    judge: Judges = None,
+    rubric: RubricFile = None,
+    *,
+    columns: Columns,
+    run: RunOptions,
+    panel: PanelOptions,
+    gate: ScoreGate,
+    as_json: JsonFlag = False,
+) -> Exit:
+    """Grade a dataset and store the results in a run folder.
+
+    Without a dataset, the run file autorubric.yaml in the working directory determines what is graded and
+    how; flags override it. To resume a stopped run, run the command again with the --name of the run.
+
+    With --json, prints an object with the keys experiment_name, experiment_dir, total_items,
+    successful_items, partly_scored_items, failed_items, mean_score, verdicts (asked, answered, abstained,
+    lost, assumed, lost_cause, assumed_cause), tokens, cost, calls_saved, seconds, stopped, notices and items
+    (id, score and error of each). With --dry-run, the keys are items, votes, calls, prompt_tokens,
+    completion_tokens, cost, at_most, stored_votes, judges and notes.
+
+    \b
+    Examples:
+      autorubric eval
+      autorubric eval replies.csv --rubric rubric.yaml --submission reply \\
+          --judge gpt-6-luna
+      autorubric eval essays.json --judge gpt-6-luna --judge lexical --name one
+
+    Exit codes: 0 success, 1 below --fail-under, 2 invalid command line or file, 3 an item was not judged,
+    more verdicts were lost or assumed than --max-lost allows, or a judge kept failing with the same error,
+    130 interrupted or stopped at --max-calls or --max-cost.
+    """
+    file = _read_source(dataset, judge)
+    changes = {
+        "rubric": rubric,
+        "name": run.name,
+        "runs_dir": run.runs_dir,
+        "cache_dir": panel.cache_dir,
+        "budget": file.budget.replace_limits(max_calls=run.max_calls, max_cost=run.max_cost),
+        "data": file.data.replace_columns(columns.field_map()),
+        **panel.policies(),
+    }
+    setup = _override_setup(file, judge, changes, panel.settings())
+    notice_columns(setup.dataset)
+    stem = file.data.path.stem
+    if run.shard and setup.config.experiment_name is None:
+        setup = replace(setup, config=setup.config.model_copy(update={"experiment_name": stem}))
+    if run.dry_run:
+        return _print_estimate(setup, run.shard, as_json=as_json)
+    return _run(setup, run, gate, stem, is_named=run.name is None and file.name is not None, as_json=as_json)
+
+
+def _read_source(source: Path | None, judge: Sequence[str] | None) -> autorubric.runs.run_file.RunFile:
+    """Read a run file, or create run file content that only names a dataset."""
+    if source is None:
+        if not Path(_RUN_FILE).exists():
+            raise ArgumentError(
+                f"no dataset was passed, and this folder has no {_RUN_FILE}; pass a dataset and --judge, or "
+                "create a run file with: autorubric init"
+            )
+        return autorubric.runs.run_file.read_run_file(_RUN_FILE)
+    if autorubric.runs.run_file.is_run_file(source):
+        return autorubric.runs.run_file.read_run_file(source)
+    if not judge:
+        raise ArgumentError(f"no judge for {source}; pass --judge MODEL, or --judge lexical to work offline")
+    return autorubric.runs.run_file.RunFile(data=autorubric.runs.run_file.DataSource(path=source))
+
+
+def _override_setup(
+    file: autorubric.runs.run_file.RunFile,
+    judge: Sequence[str] | None,
+    changes: Mapping[str, Any],
+    settings: Mapping[str, Any],
+) -> autorubric.runs.RunSetup:
+    """Return the run that a run file describes, with flags overriding its settings."""
+    values = {key: value for key, value in changes.items() if value is not None}
+    for key in ("rubric", "runs_dir", "cache_dir"):
+        # Paths of flags start from the working directory, those of the file from its folder.
+        if key in values and file.folder != Path():
+            values[key] = values[key].absolute()
+    if "rubric" in values:
+        values["rubric"] = str(values["rubric"])
+    file = file.model_copy(update=values)
+    chosen = {key: value for key, value in settings.items() if value is not None}
+    if judge:
+        cache = None if file.cache_dir is None else file.folder / file.cache_dir
+        return autorubric.runs.run_setup.set_up(
+            file, autorubric.judges.panel.named_judges(judge, cache_dir=cache, **chosen)
+        )
+    models = [entry.model for entry in file.judges if entry.is_model]
+    autorubric.judges.panel.demand_models(models, **chosen)
+    variable = chosen.get("api_key_env")
+    bases = {entry.api_base or owner_of(entry.model) for entry in file.judges if entry.is_model}
+    if variable is not None and len(bases) > 1 and "api_base" not in chosen:
+        raise ArgumentError(
+            f"--api-key-env {variable}: the judges use several addresses or providers, and a key is sent to "
+            "only one of them; set api_key_env for each judge in the run file"
+        )
+    return autorubric.runs.run_setup.set_up(file.with_model_settings(chosen))
+
+
+def _run(
+    setup: autorubric.runs.RunSetup,
+    run: RunOptions,
+    gate: ScoreGate,
+    stem: str,
+    *,
+    is_named: bool,
+    as_json: bool,
+) -> Exit:
+    """Run the evaluation and print its result; with `is_named`, the run file contains the run's name."""
+    config = setup.config
+    name = config.experiment_name or new_run_name(stem, config.experiments_dir)
+    resume_command = "the same command"
+    if not is_named:
+        resume_command += f" with --name {shlex.quote(name)}"
+    options = {
+        **config.model_dump(exclude={"shard"}),
+        "fail_fast": run.fail_fast,
+        "show_progress": not run.no_progress,
+        "experiment_name": name,
+        "on_mismatch": run.on_mismatch,
+        "executor": run.executor,
+    }
+    result = run_resumable(
+        setup.dataset,
+        setup.grader,
+        resume_command=resume_command,
+        preflight=not run.no_preflight,
+        shard=run.shard,
+        **options,
+    )
+    result = replace(result, notices=tuple(map(in_flags, result.notices)))
+    print_result(lambda: _json(result), lambda: run_blocks(result), as_json=as_json)
+    _print_notices(result, as_json=as_json)
+    if result.stopped is not None:
+        return report_stop(result.stopped, resume_command)
+    if gate.fail_under is None and gate.max_lost is None:
+        _report_missing(result.verdicts)
+    return gate.exit_code(mean_score(result), result.verdicts, unjudged=result.failed_items)
+
+
+def _print_estimate(setup: autorubric.runs.RunSetup, shard: tuple[int, int] | None, *, as_json: bool) -> Exit:
+    dataset, config = shard_inputs(setup.dataset, setup.config, shard)
+    found = autorubric.estimate(
+        dataset, setup.grader, experiment_name=config.experiment_name, experiments_dir=config.experiments_dir
+    )
+    print_result(found.to_dict, found.blocks, as_json=as_json)
+    return Exit.DONE
+
+
+def _print_notices(result: autorubric.EvalResult, *, as_json: bool) -> None:
+    if as_json:
+        notice(*result.notices)
+    # If the run stopped because of a repeated error, its notice contains the error.
+    shown = 0 if result.stopped == "same_error" else _MOST_ERRORS_SHOWN
+    for position, error in result.errors[:shown]:
+        notice(f"item {result.dataset.item_id(position)!r}: {error}")
+    if len(result.errors) > shown > 0:
+        notice(f"and {len(result.errors) - _MOST_ERRORS_SHOWN} more items with errors")
+    first = islice(result.item_results.positions, _MOST_LOOKED_AT)
+    if any(result.dataset.item_truth(position) for position in first):
+        notice(f"Compare it with the labels: autorubric metrics {shlex.quote(str(result.experiment_dir))}")
+
+
+def _report_missing(verdicts: VerdictCounts) -> None:
+    missing = verdicts.lost + verdicts.assumed
+    if missing:
+        notice(
+            f"{missing:,} of {verdicts.asked:,} verdicts were lost or assumed ({verdicts.lost:,} lost, "
+            f"{verdicts.assumed:,} assumed); pass --max-lost or --fail-under to exit with code 3 instead"
+        )
+
+
+def _json(result: autorubric.EvalResult) -> dict[str, Any]:
+    usage = result.total_token_usage
+    return {
+        "experiment_name": result.experiment_name,
+        "experiment_dir": str(result.experiment_dir),
+        **run_counts(result),
+        "tokens": usage.total_tokens if usage else None,
+        "cost": result.total_completion_cost,
+        "calls_saved": result.calls_saved,
+        "stopped": result.stopped,
+        "seconds": result.timing_stats.total_duration_seconds,
+        "notices": list(result.notices),
+        "items": [
+            {"id": line.item_id, "score": line.score, "error": line.error or line.partial}
+            for line in sorted(result.item_results.lines(), key=lambda line: line.position)
+        ],
+    }

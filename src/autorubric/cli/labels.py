@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any, cast
 
 import autorubric
-from autorubric.cli.command import Exit, Without, command_group, guarded, notice
+from autorubric.cli.app import Exit, Without, command_group, guarded, notice
 from autorubric.cli.options import Columns, JsonFlag, OwnRubric, argument, option
 from autorubric.cli.output import print_blocks, print_json
 from autorubric.datasets.item import TruthRule

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 import autorubric
-from autorubric.cli.command import Exit, guarded, notice
+from autorubric.cli.app import Exit, guarded, notice
 from autorubric.cli.gates import MaxLost, check_gates, needs_bootstrap, read_gates, too_many_missing
 from autorubric.cli.labels import LabelledFile, Labels, Truth
 from autorubric.cli.options import JsonFlag, RunFolder, Seed, argument, flag, option

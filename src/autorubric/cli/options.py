@@ -12,7 +12,7 @@ import typer
 from pydantic import BaseModel
 
 import autorubric
-from autorubric.cli.command import notice
+from autorubric.cli.app import notice
 from autorubric.errors import ArgumentError
 from autorubric.runs.config import EvalConfig
 

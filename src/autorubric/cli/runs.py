@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import autorubric
-from autorubric.cli.command import Exit, notice, stoppable
+from autorubric.cli.app import Exit, notice, stoppable
 from autorubric.criteria.values import VerdictCounts
 from autorubric.runs.config import EvalConfig, StopReason
 

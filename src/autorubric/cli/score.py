@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import autorubric
-from autorubric.cli.command import Exit, guarded, notice
+from autorubric.cli.app import Exit, guarded, notice
 from autorubric.cli.gates import MaxLost, ScoreGate, fail_under_option
 from autorubric.cli.options import (
     JsonFlag,

@@ -1,4 +1,4 @@
-from .base import BaseCriterion as BaseCriterion, Shown as Shown
+from .base import BaseCriterion as BaseCriterion, Shown as Shown, register_kind as register_kind
 from .checklist import ChecklistCriterion as ChecklistCriterion
 from .comparative import ComparativeCriterion as ComparativeCriterion
 from .conditions import Check as Check, Gate as Gate, When as When, register_check as register_check
@@ -26,7 +26,6 @@ from .ratings import (
     NumericalRatingCriterion as NumericalRatingCriterion,
     PassFailCriterion as PassFailCriterion,
 )
-from .registry import register_kind as register_kind
 from .values import (
     Answer as Answer,
     CriterionVerdict as CriterionVerdict,

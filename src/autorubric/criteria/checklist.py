@@ -9,10 +9,9 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
-from autorubric.criteria.base import BaseCriterion, Shown, answer_without_parts, show_shuffled
+from autorubric.criteria.base import BaseCriterion, Shown, answer_without_parts, register_kind, show_shuffled
 from autorubric.criteria.declaration import entries
 from autorubric.criteria.fields import BoolField, EvalField, FieldSpec, TextField
-from autorubric.criteria.registry import register_kind
 from autorubric.criteria.values import Answer, Level, Submission
 from autorubric.errors import ReplyError
 from autorubric.support.objects import Json, is_number

@@ -15,10 +15,9 @@ from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 from pydantic import BaseModel, Field, PrivateAttr, model_validator
 
-from autorubric.criteria.base import BaseCriterion, Shown
+from autorubric.criteria.base import BaseCriterion, Shown, register_kind
 from autorubric.criteria.declaration import object_schema, reason_schema
 from autorubric.criteria.fields import FieldSpec
-from autorubric.criteria.registry import register_kind
 from autorubric.criteria.values import Answer, Level, Submission
 from autorubric.errors import ReplyError
 from autorubric.support.field_types import Count

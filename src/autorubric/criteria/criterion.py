@@ -18,10 +18,9 @@ from pydantic import (
     model_validator,
 )
 
-from autorubric.criteria.base import AS_DECLARED, BaseCriterion, Shown
+from autorubric.criteria.base import AS_DECLARED, BaseCriterion, Shown, register_kind
 from autorubric.criteria.declaration import check_unique, object_schema, reason_schema
 from autorubric.criteria.fields import ChoiceField, FieldSpec, TextField, says_yes
-from autorubric.criteria.registry import register_kind
 from autorubric.criteria.values import Answer, CriterionVerdict, Level, ScaleType, Submission
 from autorubric.errors import ArgumentError, ReplyError
 from autorubric.support.chat_tokens import restore_brackets

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Final, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
-from autorubric.criteria.base import BaseCriterion, Shown, answer_without_parts, show_shuffled
+from autorubric.criteria.base import BaseCriterion, Shown, answer_without_parts, register_kind, show_shuffled
 from autorubric.criteria.declaration import check_unique, entries
 from autorubric.criteria.fields import (
     EVIDENCE,
@@ -20,7 +20,6 @@ from autorubric.criteria.fields import (
     FieldSpec,
     TextField,
 )
-from autorubric.criteria.registry import register_kind
 from autorubric.criteria.values import Answer, Level, Submission
 from autorubric.support.field_types import NonBlankText, PositiveFloat
 from autorubric.support.objects import Json, is_number

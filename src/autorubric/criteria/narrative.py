@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Annotated, ClassVar
 
-from autorubric.criteria.base import BaseCriterion, Shown
+from autorubric.criteria.base import BaseCriterion, Shown, register_kind
 from autorubric.criteria.declaration import entries
 from autorubric.criteria.fields import EvalField, TextField
-from autorubric.criteria.registry import register_kind
 from autorubric.criteria.values import Answer, Level
 from autorubric.support.objects import Json
 

@@ -16,7 +16,7 @@ from pydantic import (
     model_validator,
 )
 
-from autorubric.criteria.base import BaseCriterion, Shown
+from autorubric.criteria.base import BaseCriterion, Shown, register_kind
 from autorubric.criteria.declaration import check_unique
 from autorubric.criteria.fields import (
     EVIDENCE,
@@ -27,7 +27,6 @@ from autorubric.criteria.fields import (
     EvalField,
     TextField,
 )
-from autorubric.criteria.registry import register_kind
 from autorubric.criteria.values import Level
 from autorubric.support.field_types import FiniteFloat
 from autorubric.support.objects import Json

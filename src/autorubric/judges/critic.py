@@ -11,9 +11,8 @@ from typing import Any, Self
 
 from pydantic import BaseModel, ValidationError
 
-from autorubric.criteria.base import BaseCriterion
+from autorubric.criteria.base import BaseCriterion, criterion_from_dict, criterion_to_dict, kind_of
 from autorubric.criteria.conditions import is_registered
-from autorubric.criteria.registry import criterion_from_dict, criterion_to_dict, kind_of
 from autorubric.errors import ArgumentError, BudgetError, JudgeError, ReplyError
 from autorubric.judges.base import JudgeReply, JudgeRequest, is_blank
 from autorubric.judges.critic_prompt import (
@@ -25,17 +24,19 @@ from autorubric.judges.critic_prompt import (
     listed,
     variable_text,
 )
-from autorubric.judges.evaluators import Evaluator, EvaluatorLike, evaluator_of
-from autorubric.judges.model import demand_text
-from autorubric.judges.prompts import ComposedPrompt
-from autorubric.judges.questions import (
+from autorubric.judges.evaluators import (
     CriticQuestion,
+    Evaluator,
+    EvaluatorLike,
     case_in_panel,
     case_of,
     cases_of_batch,
     critic_question,
     evaluation_of,
+    evaluator_of,
 )
+from autorubric.judges.model import demand_text
+from autorubric.judges.prompts import ComposedPrompt
 from autorubric.llm.config import LLMConfig
 from autorubric.support.objects import Json
 from autorubric.support.reading_errors import nearest_key, short_repr

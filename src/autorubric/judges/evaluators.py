@@ -1,16 +1,22 @@
-"""The evaluators of critics: sources that receive the critic's prompt, and judges, which build their own."""
+"""The evaluators of critics, from the question that one is asked to the answer that its result becomes."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import random
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol, TypeAlias
 
+from pydantic import BaseModel, ValidationError
+
+from autorubric.criteria.base import BaseCriterion, Shown
 from autorubric.criteria.conditions import qualified_name
-from autorubric.criteria.values import Answer
-from autorubric.errors import ArgumentError
-from autorubric.judges.answering import Reply, Source, is_judge, source_of
+from autorubric.criteria.declaration import object_schema
+from autorubric.criteria.fields import TextField
+from autorubric.criteria.values import Answer, Submission
+from autorubric.errors import ArgumentError, ReplyError
+from autorubric.judges.answering import Question, Reply, Source, Submissions, is_judge, source_of
 from autorubric.judges.base import (
     ClosableJudge,
     DescribedJudge,
@@ -19,14 +25,251 @@ from autorubric.judges.base import (
     JudgeRequest,
     ModelAsker,
     ask_judge,
+    is_blank,
+)
+from autorubric.judges.critic_prompt import (
+    COMPOSED,
+    Case,
+    EvaluatorCall,
+    Prompt,
+    PromptTemplate,
+    variable_text,
+    variables,
 )
 from autorubric.judges.model import model_reply, refused_answer
 from autorubric.judges.prompts import ComposedPrompt
-from autorubric.judges.questions import CriticQuestion
-from autorubric.judges.vote import read_answer
+from autorubric.judges.vote import read_answer, reply_text
 from autorubric.llm.config import LLMConfig
+from autorubric.llm.reply_json import parse_reply_json
+from autorubric.llm.transport import ReplySchema
 from autorubric.support.concurrency import run_sync
 from autorubric.support.objects import Json
+from autorubric.support.reading_errors import short_repr
+
+
+def _payload_of(result: Any, schema: type[BaseModel]) -> Json:
+    """Return an evaluator's result as JSON data."""
+    if isinstance(result, schema):
+        return result.model_dump()
+    if isinstance(result, str):
+        return parse_reply_json(result)
+    if isinstance(result, Mapping | list):
+        return result
+    text = getattr(result, "text", None)
+    if isinstance(text, str):
+        return parse_reply_json(text)
+    if isinstance(result, BaseModel):
+        return result.model_dump()
+    raise ReplyError(
+        f"the evaluator returned {short_repr(result)}; expected JSON text, a dict, an instance of "
+        f"{schema.__name__}, or an object whose .text is JSON text"
+    )
+
+
+def _read_single(case: Case, payload: Json) -> tuple[Answer, ...]:
+    if not isinstance(payload, Mapping):
+        raise ReplyError(f"{short_repr(payload)} is not an evaluation; return one object")
+    return (case.criterion.read(payload, case.shown),)
+
+
+def _read_batch(cases: Sequence[Case], payload: Json) -> tuple[Answer, ...]:
+    """Return the answers to several outputs, in order; the error lists all errors."""
+    evaluations = payload.get("evaluations") if isinstance(payload, Mapping) else payload
+    if not isinstance(evaluations, list):
+        raise ReplyError('the reply is not an object with a list "evaluations"')
+    if len(evaluations) != len(cases):
+        raise ReplyError(
+            f"there are {len(cases)} outputs and {len(evaluations)} evaluations; return one per output, "
+            "in the same order"
+        )
+    answers: list[Answer] = []
+    faults = []
+    for number, (case, evaluation) in enumerate(zip(cases, evaluations, strict=True), 1):
+        try:
+            answers += _read_single(case, evaluation)
+        except ReplyError as error:
+            faults.append(f"evaluation {number}: {error}")
+    if faults:
+        raise ReplyError("; ".join(faults))
+    return tuple(answers)
+
+
+def evaluation_of(criterion: BaseCriterion, answer: Answer) -> BaseModel:
+    """Return an answer as an instance of the criterion's schema, which cannot express an abstention."""
+    fields = answer.evaluation
+    if fields is None:
+        if answer.code is None:
+            raise ReplyError(
+                f"{criterion.name or 'criterion'}: the evaluator reports that it cannot judge: "
+                f"{answer.reason or 'no reason given'}"
+            )
+        fields = _from_code(criterion, answer)
+    try:
+        return criterion.evaluation_schema.model_validate(fields)
+    except ValidationError as error:
+        raise ReplyError(f"{criterion.name or 'criterion'}: {error}") from None
+
+
+def _from_code(criterion: BaseCriterion, answer: Answer) -> Mapping[str, Json]:
+    """Return the fields of an evaluation, made from an answer's code and reason."""
+    read = criterion.parse_truth(answer.code)
+    if read is None or read.evaluation is None:
+        names = [name for name in criterion.evaluation_schema.model_fields if name != "criterion_name"]
+        return {name: answer.reason if name == "reason" else answer.code for name in names}
+    texts = [name for name, field in criterion.eval_fields.items() if isinstance(field, TextField)]
+    return (
+        {**read.evaluation, **dict.fromkeys(texts[:1], answer.reason)} if answer.reason else read.evaluation
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CriticQuestion(Question[tuple[Answer, ...]]):
+    """One question to an evaluator, which has one submission, and one answer, per output."""
+
+    schema: ReplySchema
+    requests: tuple[JudgeRequest, ...]  # the same question as one request per output, for judges
+
+    @property
+    def composed(self) -> ComposedPrompt:
+        """The messages to a model, with the schema of its reply."""
+        return ComposedPrompt(self.for_model(self.submissions).messages, self.schema)
+
+
+def critic_question(
+    criterion: BaseCriterion, template: PromptTemplate, cases: Sequence[Case], call: EvaluatorCall
+) -> CriticQuestion:
+    """Return the question for one call of a critic."""
+    if is_blank(call.reference):
+        call = replace(call, reference=None)
+        if criterion.needs_reference:
+            raise ArgumentError(f"{criterion.name or 'the criterion'} requires a reference; pass reference=…")
+    schema = criterion.batch_evaluation_schema if call.batch else criterion.evaluation_schema
+    next_to_input = not {"input", "inputs"} & set(template.names)
+
+    def fill(submissions: Submissions) -> Prompt:
+        left = [case.cut_to(submission) for case, submission in zip(cases, submissions, strict=True)]
+        content = template.fill(variables(left, call, next_to_input=next_to_input), composed=COMPOSED)
+        return Prompt(role="user", content=content, format_override=schema)
+
+    def read(result: Any) -> tuple[Answer, ...]:
+        try:
+            payload = _payload_of(result, schema)
+            return _read_batch(cases, payload) if call.batch else _read_single(cases[0], payload)
+        except ReplyError as error:
+            if error.reply is None:
+                error.reply = reply_text(getattr(result, "text", result))
+            raise
+
+    requests = tuple(_request(case, call) for case in cases)
+    whole = tuple(case.submission for case in cases)
+    prompt = fill(whole)
+    return CriticQuestion(
+        prompt_of=lambda submissions: prompt if submissions is whole else fill(submissions),
+        read=read,
+        submissions=whole,
+        compared=bool(cases[0].shown.names),
+        schema=_wire_schema(criterion, cases, batch=call.batch, may_abstain=call.request is not None),
+        system_prompt=requests[0].system_prompt,
+        sample=requests[0].sample,
+        requests=requests,
+    )
+
+
+def case_of(criterion: BaseCriterion, output: Any, input: Any) -> Case:
+    """Return the case for a caller's output."""
+    compares = criterion.level == "ranking"
+    if compares or _is_submission(output):
+        submission = _parse_submission("" if output is None else output)
+        value = submission.text
+    else:
+        submission, value = Submission(text=variable_text(output)), output
+    bound, shown = criterion, Shown()
+    if compares:
+        bound = criterion.bind(submission)
+        if (problem := bound.why_inapplicable(submission)) is not None:
+            raise ArgumentError(problem)
+        shown = bound.show(submission, None)
+    return Case(output=value, input=input, submission=submission, criterion=bound, shown=shown)
+
+
+def case_in_panel(request: JudgeRequest) -> Case:
+    """Return the case for a panel's request."""
+    rng = random.Random(request.seed) if request.shuffle else None
+    shown = request.criterion.show(request.submission, rng)
+    return Case(
+        output=request.submission.text,
+        input=request.query,
+        submission=request.submission,
+        criterion=request.criterion,
+        shown=replace(shown, names=request.order) if request.order else shown,
+    )
+
+
+def cases_of_batch(criterion: BaseCriterion, outputs: Sequence[Any], inputs: Any) -> list[Case]:
+    """Return the cases for a batch of outputs."""
+    if not _is_list(outputs) or not outputs:
+        raise ArgumentError(f"outputs must be a non-empty list; got {short_repr(outputs)}")
+    if inputs is None:
+        inputs = [None] * len(outputs)
+    if not _is_list(inputs):
+        raise ArgumentError(
+            f"inputs must be a list with one input per output, or None; got {short_repr(inputs)}"
+        )
+    if len(inputs) != len(outputs):
+        raise ArgumentError(f"got {len(outputs)} outputs and {len(inputs)} inputs; pass one input per output")
+    return [case_of(criterion, output, one) for output, one in zip(outputs, inputs, strict=True)]
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray)
+
+
+def _is_submission(output: Any) -> bool:
+    """Return whether an output is text with thinking, or a conversation, rather than data to show."""
+    if isinstance(output, Mapping):
+        return "output" in output and set(output) <= {"thinking", "output"}
+    if isinstance(output, list | tuple):
+        turns = (isinstance(turn, Mapping) and set(turn) == {"role", "content"} for turn in output)
+        return bool(output) and all(turns)
+    return isinstance(output, Submission)
+
+
+def _parse_submission(output: Any) -> Submission:
+    try:
+        return Submission.parse(output)
+    except ArgumentError as error:
+        raise ArgumentError(f"output: {error}") from None
+
+
+def _request(case: Case, call: EvaluatorCall) -> JudgeRequest:
+    reference = None if call.reference is None else variable_text(call.reference)
+    if call.request is not None:
+        return replace(call.request, reference_submission=reference)
+    return JudgeRequest(
+        criterion=case.criterion,
+        submission=case.submission,
+        query=None if case.input is None else variable_text(case.input),
+        reference_submission=reference,
+        guidelines=None if call.context is None else variable_text(call.context),
+        shuffle=False,
+        order=case.shown.names,
+    )
+
+
+def _wire_schema(
+    criterion: BaseCriterion, cases: Sequence[Case], *, batch: bool, may_abstain: bool
+) -> ReplySchema:
+    schema = cases[0].criterion.wire_schema
+    if any(case.criterion.wire_schema != schema for case in cases):
+        schema = criterion.wire_schema
+    if not may_abstain:
+        fields = {k: v for k, v in schema["properties"].items() if k != "cannot_assess"}
+        schema = object_schema(fields)
+    if not batch:
+        return ReplySchema(name="evaluation", schema=schema, strict=criterion.strict)
+    several = object_schema({"evaluations": {"type": "array", "items": schema}})
+    return ReplySchema(name="evaluations", schema=several, strict=criterion.strict)
+
 
 EvaluatorLike: TypeAlias = Any
 """A model name, an `LLMConfig`, an `LLMClient`, a `Judge`, an object with `forward(prompt)` or

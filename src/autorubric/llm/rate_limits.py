@@ -13,9 +13,8 @@ from types import TracebackType
 from typing import Final, Protocol, Self
 
 from autorubric.errors import ArgumentError, TransientError
-from autorubric.llm.budget import refuse_if_stopped
+from autorubric.llm.budget import REPLY_TOKENS, prompt_tokens, refuse_if_stopped
 from autorubric.llm.learned_limits import LearnedWindow
-from autorubric.llm.prices import REPLY_TOKENS, prompt_tokens
 from autorubric.llm.provider_errors import asks_to_wait
 from autorubric.llm.transport import ModelReply, ModelRequest, Transport, TransportLayer
 from autorubric.support.objects import IdentityCache

@@ -10,12 +10,19 @@ from functools import partial
 from typing import Any, get_args
 
 from autorubric.errors import ArgumentError, ContextLengthError, RequestRefusedError, SchemaRefusedError
-from autorubric.llm.budget import BudgetTransport, SpendingLimit
+from autorubric.llm.budget import (
+    PRICE_IT,
+    BudgetTransport,
+    Priced,
+    Pricing,
+    SpendingLimit,
+    own_price,
+    pricing_of,
+)
 from autorubric.llm.cache import ReplyCache, cache_key
 from autorubric.llm.config import LLMConfig, TransportName
 from autorubric.llm.names import is_openai_itself, provider_of, speaks_openai
 from autorubric.llm.openai import OpenAITransport
-from autorubric.llm.prices import PRICE_IT, Priced, Pricing, own_price, pricing_of
 from autorubric.llm.rate_limits import Limit, RequestLimits
 from autorubric.llm.retry import Retry, RetryPolicy
 from autorubric.llm.transport import ModelQuestion, ModelReply, ModelRequest, Transport, with_text_at_end

@@ -82,6 +82,7 @@ from .figures.classification import (
     balanced_accuracy as balanced_accuracy,
     macro_f1 as macro_f1,
     mcc as mcc,
+    position_consistency as position_consistency,
 )
 from .figures.correlation import (
     kendall_tau_b as kendall_tau_b,
@@ -126,15 +127,12 @@ from .figures.one_vs_rest import (
     specificity as specificity,
 )
 from .figures.pairwise import (
-    pairwise_accuracy as pairwise_accuracy,
-    position_consistency as position_consistency,
-    soft_pairwise_accuracy as soft_pairwise_accuracy,
-)
-from .figures.specs import SPECS as SPECS, spec as spec
-from .figures.tie_calibration import (
     TieCalibratedAccuracy as TieCalibratedAccuracy,
+    pairwise_accuracy as pairwise_accuracy,
+    soft_pairwise_accuracy as soft_pairwise_accuracy,
     tie_calibrated_pairwise_accuracy as tie_calibrated_pairwise_accuracy,
 )
+from .figures.specs import SPECS as SPECS, spec as spec
 from .summaries.agreement import (
     Abstentions as Abstentions,
     Agreement as Agreement,

@@ -9,9 +9,8 @@ from typing import Any, Final
 
 from autorubric.criteria.base import BaseCriterion
 from autorubric.criteria.values import Answer, Submission
-from autorubric.reports.items import VoteColumns
+from autorubric.reports.items import ReadRun, ReportedItem, VoteColumns
 from autorubric.reports.templates import StringTable, answer_words, number
-from autorubric.reports.view import ReadRun, ReportedItem
 from autorubric.scoring.reports import EnsembleCriterionReport
 from autorubric.scoring.votes import Decision, JudgeVote
 from autorubric.support.objects import Json

@@ -23,9 +23,8 @@ from autorubric.metrics.summaries.rater_report import metric_on
 from autorubric.metrics.summaries.reliability import TITLES, pair_agreements
 from autorubric.metrics.summaries.report_result import JudgeReport
 from autorubric.metrics.summaries.run_comparison import RunComparison, compare_run
-from autorubric.reports.items import FLAGS, CellColumns
+from autorubric.reports.items import FLAGS, CellColumns, ReadRun
 from autorubric.reports.templates import figure, number
-from autorubric.reports.view import ReadRun
 from autorubric.scoring.policies import RubricGroup
 
 BINS: Final = 20

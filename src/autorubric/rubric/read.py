@@ -11,9 +11,8 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from pydantic import ValidationError
 
-from autorubric.criteria.base import BaseCriterion
+from autorubric.criteria.base import BaseCriterion, criterion_to_dict, kind_of
 from autorubric.criteria.conditions import When, find_check
-from autorubric.criteria.registry import criterion_to_dict, kind_of
 from autorubric.errors import ArgumentError
 from autorubric.scoring.policies import RubricGroup, is_group
 from autorubric.support.objects import Json, is_number

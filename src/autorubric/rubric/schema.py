@@ -7,10 +7,9 @@ from typing import Final
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue, models_json_schema
 from pydantic_core import core_schema
 
-from autorubric.criteria.base import BaseCriterion
+from autorubric.criteria.base import BaseCriterion, kind_of, registered_kinds
 from autorubric.criteria.conditions import Gate, When
 from autorubric.criteria.criterion import CriterionOption
-from autorubric.criteria.registry import kind_of, registered_kinds
 from autorubric.rubric.read import FORMAT
 from autorubric.support.objects import Json
 

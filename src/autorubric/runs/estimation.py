@@ -15,8 +15,8 @@ from autorubric.grading.grader import CriterionGrader, criterion_grader
 from autorubric.grading.plan import JudgeCall
 from autorubric.judges.base import ModelAsker
 from autorubric.judges.panel import PanelMember
+from autorubric.llm.budget import CHARACTERS_PER_TOKEN, Price, prompt_tokens
 from autorubric.llm.config import LLMConfig
-from autorubric.llm.prices import CHARACTERS_PER_TOKEN, Price, prompt_tokens
 from autorubric.llm.route import pricings_of
 from autorubric.runs.differences import with_checks
 from autorubric.runs.index import LineValidity, load_index

@@ -18,9 +18,8 @@ from pydantic import (
     model_validator,
 )
 
-from autorubric.criteria.base import BaseCriterion
+from autorubric.criteria.base import BaseCriterion, criterion_from_dict
 from autorubric.criteria.conditions import qualified_name
-from autorubric.criteria.registry import criterion_from_dict
 from autorubric.criteria.values import Level
 from autorubric.errors import ArgumentError
 from autorubric.support.field_types import Count, NonNegativeFloat, PositiveFloat, Share

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from autorubric.criteria.base import BaseCriterion
-from autorubric.criteria.registry import criterion_from_dict, criterion_to_dict
+from autorubric.criteria.base import BaseCriterion, criterion_from_dict, criterion_to_dict
 from autorubric.criteria.values import CriterionVerdict, NamedList, VerdictCounts
 from autorubric.errors import TokenUsage
 from autorubric.scoring.votes import (

@@ -3,11 +3,11 @@ from .generate import (
     generate_critiques as generate_critiques,
     generate_critiques_async as generate_critiques_async,
 )
-from .prompts import (
+from .provenance import TeacherReply as TeacherReply, load_critique_schema as load_critique_schema
+from .refinement import refine as refine, refine_async as refine_async
+from .teacher import (
     TeacherPrompt as TeacherPrompt,
     load_critique_prompt_template as load_critique_prompt_template,
 )
-from .provenance import TeacherReply as TeacherReply, load_critique_schema as load_critique_schema
-from .refinement import refine as refine, refine_async as refine_async
 
 __all__: list[str]

@@ -12,7 +12,6 @@ from statistics import fmean
 from typing import Any, Final, TypeAlias
 
 from autorubric.apps.drafts.drafts import UNSAID, Draft, graded_score, is_strict_json, json_text, scores_of
-from autorubric.apps.drafts.prompts import critique_prompt, template_text
 from autorubric.apps.drafts.provenance import (
     Answered,
     CritiqueSchema,
@@ -26,9 +25,11 @@ from autorubric.apps.drafts.provenance import (
 from autorubric.apps.drafts.teacher import (
     Teacher,
     TeacherQuestion,
+    critique_prompt,
     model_config,
     parallel_of,
     provider_name,
+    template_text,
     timeout_of,
 )
 from autorubric.criteria.conditions import qualified_name

@@ -15,10 +15,9 @@ from typing import Any, ClassVar, Final, Generic, TypeVar
 
 from autorubric.apps.drafts.critics import DraftCritic, SchemaCritic, rubric_critic
 from autorubric.apps.drafts.drafts import MOST_FAULTS, LineFault, input_digest
-from autorubric.apps.drafts.prompts import critique_template
 from autorubric.apps.drafts.provenance import CritiqueSchema, json_digest
 from autorubric.apps.drafts.records import RecordFile, lock_folder, set_aside, write_json
-from autorubric.apps.drafts.teacher import teacher_of
+from autorubric.apps.drafts.teacher import critique_template, teacher_of
 from autorubric.errors import ArgumentError, BudgetError
 from autorubric.llm.budget import spending_within
 from autorubric.llm.config import LLMConfig

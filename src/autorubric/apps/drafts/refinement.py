@@ -26,11 +26,10 @@ from autorubric.apps.drafts.drafts import (
     verdict_in,
 )
 from autorubric.apps.drafts.passes import DraftOptions, DraftPass
-from autorubric.apps.drafts.prompts import rewrite_template, template_text
 from autorubric.apps.drafts.provenance import json_digest
 from autorubric.apps.drafts.records import contract_error, temporary_table
 from autorubric.apps.drafts.refinement_round import Refiner, RewriteOutcome, Validate
-from autorubric.apps.drafts.teacher import teacher_of
+from autorubric.apps.drafts.teacher import rewrite_template, teacher_of, template_text
 from autorubric.errors import ArgumentError
 from autorubric.llm.config import LLMConfig
 from autorubric.rubric.rubric import Rubric

@@ -9,9 +9,8 @@ from typing import Any, Literal, NamedTuple
 
 from autorubric.apps.drafts.critics import DraftCritic
 from autorubric.apps.drafts.drafts import Draft, data_of, now, raw_text
-from autorubric.apps.drafts.prompts import json_kind, rewrite_prompt
 from autorubric.apps.drafts.provenance import Answered, SchemaFaultError
-from autorubric.apps.drafts.teacher import Teacher, TeacherQuestion
+from autorubric.apps.drafts.teacher import Teacher, TeacherQuestion, json_kind, rewrite_prompt
 from autorubric.errors import ArgumentError, BudgetError, FileError, ReplyError
 from autorubric.judges.critic_prompt import PromptTemplate
 from autorubric.llm.reply_json import parse_json_list, parse_reply_json, without_thinking

@@ -1,17 +1,22 @@
-"""Attacks on judges: definitions, insertion into a text, and encodings that hide a payload."""
+"""Attacks on judges, from the text that one inserts to the verdict that it flips."""
 
 from __future__ import annotations
 
 import base64
 import codecs
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Annotated, Final, Literal, TypeAlias, assert_never
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from autorubric.criteria.base import BaseCriterion
 from autorubric.errors import ArgumentError, FileError
+from autorubric.scoring.reports import EnsembleCriterionReport, EnsembleEvaluationReport
+from autorubric.scoring.votes import Decision
+from autorubric.support.objects import Json
 from autorubric.support.read import Document, format_fault, parse_structured
 
 Encoding = Literal["plain", "tags", "zero_width", "bits", "bidi", "base64", "rot13", "hex"]
@@ -163,3 +168,108 @@ def choose_attacks(names: Iterable[str], known: Sequence[Attack] | None = None) 
             f"{', '.join(families)}; an example of an id is {known[0].id!r}"
         )
     return tuple(one for one in known if one.is_control or one.id in wanted or one.family in wanted)
+
+
+AttackOutcome = Literal["flipped", "held", "unanswered", "failed"]
+"""Outcome of a verdict under an attack.
+
+The verdict flipped in the direction of the attack, held, became unanswered, or could not be judged (failed).
+"""
+
+_LEAST_MOVE = 1e-9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttackedCell:
+    """Verdicts on one criterion of one item, with and without an attack.
+
+    Attributes:
+        item_id: Id of the item.
+        criterion: Name of the criterion.
+        attack: Id of the attack.
+        family: Family of the attack.
+        clean: Answer without an attack, as JSON.
+        attacked: Answer under the attack; None if the judges did not answer.
+        outcome: What happened to the verdict under the attack: `flipped`, `held`, `unanswered` or `failed`.
+        repeat: What happened to it when the item was judged again without an attack.
+    """
+
+    item_id: str
+    criterion: str
+    attack: str
+    family: str
+    clean: Json
+    attacked: Json
+    outcome: AttackOutcome
+    repeat: AttackOutcome
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CleanItem:
+    """An item judged twice without an attack."""
+
+    item_id: str
+    first: EnsembleEvaluationReport  # with which attacks are compared
+    second: EnsembleEvaluationReport  # from fresh votes
+
+    @property
+    def n_failed(self) -> int:
+        """Number of criteria that could not be judged, over both reports."""
+        return sum(not _has_answer(decision) for decision in self._judged_decisions)
+
+    @property
+    def n_judged(self) -> int:
+        """Number of criteria that could be judged, over both reports."""
+        return len(self._judged_decisions) - self.n_failed
+
+    @property
+    def _judged_decisions(self) -> list[Decision]:
+        pairs = (*self.first.report, *self.second.report)
+        return [pair.decision for pair in pairs if pair.criterion.check is None]
+
+    def cells(self, attack: Attack, attacked: EnsembleEvaluationReport) -> Iterator[AttackedCell]:
+        """Yield the verdicts that could move in the attack's direction, paired with those under attack.
+
+        Criteria decided by a check are skipped, since no judge reads the text for them.
+        """
+        for before, again, after in zip(self.first.report, self.second.report, attacked.report, strict=True):
+            towards = direction(attack.aim, before.criterion.weight)
+            if before.criterion.check is not None or not _has_room(before, towards):
+                continue
+            yield AttackedCell(
+                item_id=self.item_id,
+                criterion=before.name,
+                attack=attack.id,
+                family=attack.family,
+                clean=before.final_answer,
+                attacked=after.final_answer,
+                outcome=_outcome(before.decision, after.decision, towards),
+                repeat=_outcome(before.decision, again.decision, towards),
+            )
+
+
+def _has_answer(decision: Decision) -> bool:
+    """Return whether the decision is based on answers or abstentions of the judges, and not on failures."""
+    return decision.status != "failed" and not decision.assumed and not decision.swayed
+
+
+def _has_room(report: EnsembleCriterionReport, towards: int) -> bool:
+    value = report.decision.value
+    if value is None or not _has_answer(report.decision):
+        return False
+    low, high = _range(report.criterion)
+    return value < high - _LEAST_MOVE if towards > 0 else value > low + _LEAST_MOVE
+
+
+def _range(criterion: BaseCriterion) -> tuple[float, float]:
+    """Return the lowest and the highest possible value of an answer."""
+    values = [answer.value for answer in criterion.answers() if answer.value is not None]
+    return (min(values), max(values)) if values else (0.0, 1.0)
+
+
+def _outcome(before: Decision, after: Decision, towards: int) -> AttackOutcome:
+    if not _has_answer(after):
+        return "failed"
+    if before.value is None or after.value is None:
+        return "unanswered"
+    return "flipped" if (after.value - before.value) * towards > _LEAST_MOVE else "held"

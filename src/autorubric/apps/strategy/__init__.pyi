@@ -3,14 +3,14 @@ from .criteria import (
     QuantitativeCriteria as QuantitativeCriteria,
     RubricThreshold as RubricThreshold,
 )
-from .evaluations import Hint as Hint
-from .generators import LLM as LLM, Attempt as Attempt
 from .result import (
+    Hint as Hint,
     StageError as StageError,
     StrategyCandidate as StrategyCandidate,
     StrategyResult as StrategyResult,
 )
 from .sampling import SampledEvaluation as SampledEvaluation, extract_code as extract_code
+from .steps import LLM as LLM, Attempt as Attempt
 from .strategy import Strategy as Strategy
 
 __all__: list[str]

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
-from autorubric.apps.strategy.evaluations import Hint, current_trace, total_cost, total_usage
+from autorubric.apps.strategy.result import Hint, current_trace, total_cost, total_usage
 from autorubric.apps.strategy.sampling import (
     Extract,
     SampledCriteria,

@@ -13,7 +13,7 @@ from functools import lru_cache
 from types import TracebackType
 from typing import Any, ClassVar, Final, Generic, Literal, NamedTuple, Self, TypeAlias, TypeVar
 
-from autorubric.apps.strategy.evaluations import Hint, current_trace
+from autorubric.apps.strategy.result import Hint, current_trace
 from autorubric.criteria.base import BaseCriterion, Shown
 from autorubric.criteria.ratings import NumericalRatingCriterion, PassFailCriterion
 from autorubric.criteria.values import Answer, Submission

@@ -10,11 +10,28 @@ from dataclasses import replace
 from statistics import fmean
 from typing import Any, TypeVar, get_args
 
-from autorubric.apps.strategy.evaluations import Hint, HintStyle, with_hints
-from autorubric.apps.strategy.generators import Attempt, Generator, GeneratorLike, generator_of
-from autorubric.apps.strategy.result import Reevaluation, StageError, StrategyCandidate, StrategyResult
+from autorubric.apps.strategy.result import (
+    Hint,
+    HintStyle,
+    Reevaluation,
+    StageError,
+    StrategyCandidate,
+    StrategyResult,
+    with_hints,
+)
 from autorubric.apps.strategy.sampling import check_count
-from autorubric.apps.strategy.steps import CostLike, Step, StepOutcome, VerifyLike, cost_step, verify_step
+from autorubric.apps.strategy.steps import (
+    Attempt,
+    CostLike,
+    Generator,
+    GeneratorLike,
+    Step,
+    StepOutcome,
+    VerifyLike,
+    cost_step,
+    generator_of,
+    verify_step,
+)
 from autorubric.errors import ArgumentError, JudgeError
 from autorubric.llm.budget import Spending, SpendingLimit, SpendingLimitName, spending_within
 from autorubric.support.concurrency import NoStrayCancellation, sync_method

@@ -287,3 +287,28 @@ def adjacent_accuracy(
     within = _adjacent(k)
     note = within.note(pair.table) if within.note else ""
     return estimate(within.figure(pair.size), pair.units, options, n_missing=pair.n_missing, note=note)
+
+
+def position_consistency(
+    first: Iterable[Any],
+    swapped: Iterable[Any],
+    *,
+    scale: Scale | None = None,
+    **interval: Unpack[CodedArguments],
+) -> Estimate:
+    """Compute the proportion of comparisons with the same outcome in both orders of the candidates.
+
+    Both arguments use the same names for the candidates, regardless of their order. A judge that always picks
+    the first candidate scores 0; a judge that picks one of two at random scores about 1/2. The interval is
+    Wilson's. The result is undefined if no pair is complete (`no_pairs`).
+
+    Args:
+        first: Outcomes in the declared order. Pairs in which either outcome is None or NaN are dropped.
+        swapped: Outcomes in the swapped order, with the same candidate names.
+        scale: Scale that declares the outcomes; None uses the outcomes that occur.
+        **interval: See `CodedArguments`.
+    """
+    options = CodedOptions(**interval)
+    pair = read_pair(first, swapped, None, scale, options)
+    figure = ACCURACY.figure(pair.size, name="position consistency")
+    return estimate(figure, pair.units, options, n_missing=pair.n_missing)

@@ -1,13 +1,30 @@
-"""Spearman's rho and Kendall's tau-b as functions of a table of distinct values or of pair weights."""
+"""Counts of the pairs that two columns order alike, for rank correlations and pairwise accuracy.
+
+Counts over two columns of scores take O(n log² n) time and O(n log n) memory. The place of an item is the
+number of smaller distinct scores. A pair that gold orders strictly is right if the item with the smaller gold
+score has the smaller predicted score, by more than the tie threshold. Such partners of an item are to its
+left in gold order and below a certain place. A pair tied in gold is right if the predicted scores differ by
+at most the threshold; such partners lie between two places."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from autorubric.metrics.core.contingency import NumberPairs, cell_units
+from autorubric.errors import ArgumentError
+from autorubric.metrics.core.contingency import (
+    NumberPairs,
+    cell_units,
+    check_lengths,
+    cluster_codes,
+    drop_incomplete,
+    numeric_column,
+    renumber,
+    renumber_kept,
+)
 from autorubric.metrics.core.resampling import Units, weighted_units
 from autorubric.metrics.core.scales import Array, Codes
 
@@ -168,3 +185,234 @@ def _rising_within(x: Codes, y: Codes, weights: Array) -> Array:
 def sums_before(weights: Array) -> Array:
     """Compute the cumulative sum of the weights before each position 0..n, shape `(..., n + 1)`."""
     return np.concatenate([np.zeros((*weights.shape[:-1], 1)), np.cumsum(weights, axis=-1)], axis=-1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoredItems:
+    """Items that have both scores."""
+
+    gold: Array
+    pred: Array
+    group: Codes | None  # group of each item, 0..G-1 without gaps; None if all pairs are compared
+    # cluster of each item, 0..C-1 without gaps; None if each item, or group, is its own unit
+    cluster: Codes | None
+    n_missing: int  # number of items dropped because a score was missing
+
+    @property
+    def n(self) -> int:
+        """Number of items."""
+        return len(self.gold)
+
+    @property
+    def groups(self) -> Codes:
+        """Group of each item; 0 for all items if there are no groups."""
+        return np.zeros(self.n, dtype=np.int64) if self.group is None else self.group
+
+
+def scored_items(
+    gold: Iterable[Any], pred: Iterable[Any], groups: Iterable[Any] | None, cluster: Iterable[Any] | None
+) -> ScoredItems:
+    """Return the items that have both scores."""
+    left, right = numeric_column(gold, "gold"), numeric_column(pred, "pred")
+    check_lengths("scores", gold=left, pred=right)
+    both = ~(np.isnan(left) | np.isnan(right))
+    group, clusters = cluster_codes(groups, len(left), "groups"), cluster_codes(cluster, len(left))
+    if group is not None and clusters is not None:
+        _check_groups(group, clusters)
+    members, n_missing = drop_incomplete(both, clusters)
+    return ScoredItems(
+        gold=left[both],
+        pred=right[both],
+        group=renumber_kept(group, both),
+        cluster=members,
+        n_missing=n_missing,
+    )
+
+
+def _check_groups(group: Codes, cluster: Codes) -> None:
+    if len(np.unique(np.stack([group, cluster]), axis=1).T) > len(np.unique(group)):
+        raise ArgumentError(
+            "cluster must not split a group, because its items are compared; use one cluster id per group"
+        )
+
+
+class ItemPairs(NamedTuple):
+    """Pairs of items within groups, as the positions of both items; each pair occurs once, shape `(m,)`."""
+
+    one: Codes
+    other: Codes
+
+
+def pairs_within(group: Codes, limit: int, rng: np.random.Generator) -> tuple[ItemPairs, int]:
+    """Return all pairs within groups (a sample of `limit` with replacement if more) and their number."""
+    order = np.argsort(group, kind="stable")
+    grouped = group[order]
+    start = np.searchsorted(grouped, grouped, side="left")
+    before = np.arange(len(group)) - start
+    upto = np.cumsum(before)
+    total = int(upto[-1]) if len(upto) else 0
+    drawn = np.arange(total) if total <= limit else rng.integers(0, total, limit)
+    one = np.searchsorted(upto, drawn, side="right")
+    other = start[one] + drawn - (upto[one] - before[one])
+    return ItemPairs(order[one], order[other]), total
+
+
+Ties: TypeAlias = Literal["credit", "skip"]
+"""Whether pairs tied in gold are credited when also tied in the prediction, or skipped."""
+
+
+class _Level(NamedTuple):
+    """Look-ups from right halves of blocks into left halves: `before[end] - before[start]` of the weights."""
+
+    left: Codes
+    right: Codes
+    start: Codes
+    end: Codes
+
+
+class _Places(NamedTuple):
+    """Gold codes and predicted places, kept apart by group; places in `low <= place < high` are tied."""
+
+    gold: Codes
+    pred: Codes
+    low: Codes
+    high: Codes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairCounts:
+    """Pairs of items within groups, with methods that count the compared and the right pairs."""
+
+    ties: Ties
+    places: _Places  # both scores as places
+    group: Codes
+    rising: tuple[_Level, ...]  # look-ups that find the partners with a smaller gold score in right pairs
+
+    def right(self, weights: Array) -> Array:
+        """Count the right pairs for item weights of shape `(..., n)`; no item is paired with itself."""
+        found = (weights * _look_up(self.rising, weights)).sum(-1)
+        if self.ties == "skip":
+            return np.asarray(found)
+        tied = _tied_weight(self.places, weights) - weights
+        return np.asarray(found + (weights * tied).sum(-1) / 2)
+
+    def count_compared(self, weights: Array) -> Array:
+        """Count the compared pairs for item weights of shape `(..., n)`."""
+        own = (weights * weights).sum(-1) if self.ties == "credit" else _squares(self.places.gold, weights)
+        return np.asarray((_squares(self.group, weights) - own) / 2)
+
+    def right_of_each(self) -> Array:
+        """Count the right pairs that include each item, shape `(n,)`."""
+        ones = np.ones(len(self.group))
+        falling = _levels(_mirror(self.places))
+        found = _look_up(self.rising, ones) + _look_up(falling, ones)
+        return found if self.ties == "skip" else found + _tied_weight(self.places, ones) - 1
+
+    def count_compared_of_each(self) -> Array:
+        """Count the compared pairs that include each item, shape `(n,)`."""
+        size = np.bincount(self.group)[self.group]
+        if self.ties == "credit":
+            return np.asarray(size - 1.0)
+        _, where, alike = np.unique(self.places.gold, return_inverse=True, return_counts=True)
+        return np.asarray(size - alike[where.reshape(-1)], dtype=float)
+
+
+def count_pairs(gold: Array, pred: Array, group: Codes, *, ties: Ties, epsilon: float) -> PairCounts:
+    """Prepare the pairs of these items for counting."""
+    gold_code = renumber(gold)
+    values, place = np.unique(pred, return_inverse=True)
+    place = place.reshape(-1)
+    low, high = _windows(values, epsilon)
+    n = len(gold) + 1
+    # Later groups get larger gold codes and smaller places, so no pair across groups is in order.
+    shift = (int(group.max(initial=0)) - group) * n
+    places = _Places(group * n + gold_code, shift + place, shift + low[place], shift + high[place])
+    return PairCounts(ties=ties, places=places, group=group, rising=_levels(places))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairPart:
+    """Items that are compared with each other, and their pairs."""
+
+    items: Codes
+    counts: PairCounts
+
+
+def _windows(values: Array, epsilon: float) -> tuple[Codes, Codes]:
+    """For each rising value, return the first index within epsilon below and the first beyond it above."""
+    each = np.arange(len(values))
+    if epsilon == 0:
+        return each, each + 1
+    with np.errstate(over="ignore"):
+        low = _first(lambda at: values - values[at] <= epsilon, len(values))
+        high = _first(lambda at: values[at] - values > epsilon, len(values))
+    return low, high
+
+
+def _first(holds: Callable[[Codes], Array], n: int) -> Codes:
+    """For each of n positions, return the first index from which a monotone predicate holds, otherwise n.
+
+    The predicate compares differences rather than values with a sum, so the documented rule holds exactly in
+    floats.
+    """
+    low, high = np.zeros(n, dtype=np.int64), np.full(n, n, dtype=np.int64)
+    while (low < high).any():
+        middle = np.minimum((low + high) // 2, n - 1)
+        found = holds(middle)
+        open_ = low < high
+        high = np.where(open_ & found, middle, high)
+        low = np.where(open_ & ~found, middle + 1, low)
+    return low
+
+
+def _mirror(places: _Places) -> _Places:
+    """Return the places with both scores reversed."""
+    top = int(places.pred.max(initial=0)) + 1
+    low, high = np.maximum(top + 1 - places.high, 0), top + 1 - places.low
+    return _Places(-places.gold, top - places.pred, low, high)
+
+
+def _levels(places: _Places) -> tuple[_Level, ...]:
+    """Build lookups over blocks of 1, 2, 4, … items in gold order; each right block looks up its left."""
+    # Items with equal gold are sorted by decreasing place, so that none is counted below another.
+    order = np.lexsort((-places.pred, places.gold))
+    pred, low = places.pred[order], places.low[order]
+    position, step = np.arange(len(order)), int(places.high.max(initial=0)) + 2
+    levels, width = [], 1
+    while width < len(order):
+        block, is_right = position // (2 * width) * step, (position // width) % 2 == 1
+        left, right = np.flatnonzero(~is_right), np.flatnonzero(is_right)
+        left = left[np.argsort(block[left] + pred[left], kind="stable")]
+        keys = block[left] + pred[left]
+        start, end = (np.searchsorted(keys, block[right] + of) for of in (0, low[right]))
+        levels.append(_Level(order[left], order[right], start, end))
+        width *= 2
+    return tuple(levels)
+
+
+def _look_up(levels: tuple[_Level, ...], weights: Array) -> Array:
+    """Sum the weights of the partners of each item, shape `(..., n)`."""
+    found = np.zeros(weights.shape)
+    for level in levels:
+        before = sums_before(weights[..., level.left])
+        found[..., level.right] += before[..., level.end] - before[..., level.start]
+    return found
+
+
+def _tied_weight(places: _Places, weights: Array) -> Array:
+    """Sum for each item the weights of items tied with it in both scores, itself included, `(..., n)`."""
+    step = int(places.high.max(initial=0)) + 1
+    own = renumber(places.gold) * step
+    order = np.argsort(own + places.pred, kind="stable")
+    keys = (own + places.pred)[order]
+    before = sums_before(weights[..., order])
+    ends = (np.searchsorted(keys, own + places.high), np.searchsorted(keys, own + places.low))
+    return np.asarray(before[..., ends[0]] - before[..., ends[1]])
+
+
+def _squares(codes: Codes, weights: Array) -> Array:
+    """Sum the squared total weight of each code."""
+    order = np.argsort(codes, kind="stable")
+    starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
+    summed = np.add.reduceat(weights[..., order], starts, axis=-1)
+    return np.asarray((summed * summed).sum(-1))
