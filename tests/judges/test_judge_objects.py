@@ -170,7 +170,7 @@ class MuteError(Exception):
         ({"model": 5}, "model must be a string, or None; got int"),
         ({"truncated": "yes"}, "truncated must be True or False; got str"),
         ({"usage": {"prompt_tokens": 1}}, "usage must be a TokenUsage, or None; got dict"),
-        ({"exchanged": "x"}, "exchanged must be an Exchanged, or None; got str"),
+        ({"exchanged": "x"}, "exchanged must be a VoteExchange, or None; got str"),
         ({"confidence": "high"}, "confidence must be a number between 0 and 1, or None; got str"),
         ({"cost": "1"}, "cost must be a number of US dollars, or None; got str"),
     ],

@@ -49,7 +49,7 @@ SPECS: tuple[MetricSpec, ...] = tuple(one for family in _FAMILIES for one in DEC
 def shown_metrics() -> tuple[MetricDisplay, ...]:
     """Return the metrics that results contain, in their order, with those of installed packages last.
 
-    A metric of a package that cannot be loaded, or whose name is taken, is left out with a warning.
+    A metric of a package that cannot be loaded, or whose name is taken, is omitted with a warning.
     """
     found = dict(SHOWN)
     taken = {name for kind in _result_classes(MetricValues) for name in dir(kind)}
