@@ -1,32 +1,25 @@
-"""The tools for agents: `autorubric critique-text`, `tools` and `mcp`.
-
-Functions that call the tools import the modules that judge, which `--help` does not need.
-"""
+"""The tools for agents: `autorubric critique-text`, `tools` and `mcp`."""
 
 from __future__ import annotations
 
-import contextlib
-import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
-from autorubric.apps.tool.request import CritiqueRequest, read_request
+from autorubric import cli
+from autorubric.apps.tool.request import CritiqueRequest
 from autorubric.apps.tool.response import CritiqueResponse
 from autorubric.cli.app import Exit, file_error_text, guarded, notice
 from autorubric.cli.options import JsonFlag, argument, flag, names_of, option, values_of
-from autorubric.cli.output import print_blocks, print_json, read_input
-from autorubric.errors import ArgumentError, AutorubricError
+from autorubric.cli.output import print_blocks, print_json
+from autorubric.errors import AutorubricError
 from autorubric.reports.critique import CritiqueGroup, critique_groups
 from autorubric.support.blocks import Block, ScalarBlock, TableBlock, TextBlock
 
 _BAR: Final = 10
 """Number of characters of a full bar."""
-_LETTERS: Final = ("A", "B", "C", "D", "F")
-_MOST: Final = {"0-10": 10, "0-100": 100}
-"""Highest score of each numeric scale."""
 
 Content = Annotated[Path, argument("FILE", "File to critique; - reads standard input.")]
 Criteria = Annotated[
@@ -132,7 +125,7 @@ def critique_text(
         "workspace_root": None if root is None else str(root),
     }
     try:
-        response, is_below = _evaluate_file(file, request, config, timeout, fail_under)
+        response, is_below = cli.tool_calls.evaluate_file(file, request, config, timeout, fail_under)
     except (AutorubricError, OSError) as error:
         if as_json:
             text = file_error_text(error) if isinstance(error, OSError) else str(error)
@@ -235,7 +228,7 @@ def tools(style: Style = "openai", name: Name = "critique_evaluate") -> Exit:
 
     Exit codes: 0 success, 2 invalid command line.
     """
-    definitions = _tool_definitions(style, name)
+    definitions = cli.tool_calls.tool_definitions(style, name)
     print_json(definitions if name == "all" else definitions[0])
     return Exit.DONE
 
@@ -275,93 +268,5 @@ def mcp(
     Exit codes: 0 success, 2 invalid command line or file, 130 interrupted.
     """
     address = (host, port, os.environ.get(TOKEN_VARIABLE) or None) if http else None
-    _serve_tools(config, root, timeout, address)
+    cli.tool_calls.serve_tools(config, root, timeout, address)
     return Exit.DONE
-
-
-def _demand_timeout(timeout: float) -> None:
-    if not 0 < timeout < math.inf:
-        raise ArgumentError(f"--timeout must be a positive number of seconds; got {timeout:g}")
-
-
-def _evaluate_file(
-    file: Path, arguments: Mapping[str, Any], config: Path | None, timeout: float, fail_under: str | None
-) -> tuple[CritiqueResponse, bool]:
-    """Return the response and whether its score is below `fail_under`.
-
-    Errors in the command line or its files are reported before any call, with exit code 2.
-    """
-    from autorubric.apps.tool.audit import log_refusal
-    from autorubric.apps.tool.evaluate import critique_evaluate_sync
-    from autorubric.apps.tool.providers import provider_table
-    from autorubric.apps.tool.task import rubric_of
-    from autorubric.apps.tool.workspace import Workspace
-
-    table = provider_table(config)
-    request = None
-    try:
-        least = _required_score(fail_under, arguments["scoring_scale"])
-        _demand_timeout(timeout)
-        request = read_request({**arguments, "content": read_input(file)})
-        table.route(request.provider, "text", ())
-        root = None if request.workspace_root is None else Workspace.at(request.workspace_root)
-        rubric_of(request.criteria, root)
-    except (AutorubricError, OSError):
-        log_refusal(table, request)
-        raise
-    response = critique_evaluate_sync(request, providers=table, timeout=timeout)
-    score = response.overall_score
-    return response, least is not None and score is not None and _rank(score) < least
-
-
-def _required_score(value: str | None, scale: str) -> float | None:
-    """Return the required score, ranked by `_rank`; None if no score is required."""
-    if value is None:
-        return None
-    if scale == "letter" and value.upper() in _LETTERS:
-        return _rank(value.upper())
-    if scale == "pass-fail" and value.lower() == "pass":
-        return _rank("pass")
-    if scale not in ("letter", "pass-fail"):
-        with contextlib.suppress(ValueError):
-            if 0 <= (number := float(value)) <= _MOST.get(scale, math.inf):
-                return number
-    numbers = f"a number from 0 to {_MOST[scale]}" if scale in _MOST else "a value of the scale"
-    wanted = {"letter": f"one of {', '.join(_LETTERS)}", "pass-fail": "pass"}.get(scale, numbers)
-    raise ArgumentError(f"--fail-under {value!r}: with --scale {scale}, it must be {wanted}")
-
-
-def _rank(score: float | str) -> float:
-    """Return a score as a number; higher is better."""
-    if isinstance(score, str):
-        return float(-_LETTERS.index(score)) if score in _LETTERS else float(score == "pass")
-    return float(score)
-
-
-def _tool_definitions(style: Literal["openai", "anthropic"], name: str) -> list[dict[str, Any]]:
-    """Return the function definitions of a tool, or of all tools."""
-    from autorubric.apps.tool.evaluate import anthropic_definition, openai_definition
-    from autorubric.integrations.mcp_tools import TOOLS, tool_named
-
-    define = openai_definition if style == "openai" else anthropic_definition
-    chosen = TOOLS if name == "all" else (tool_named(name),)
-    return [define(one.name, one.description, one.input_schema) for one in chosen]
-
-
-def _serve_tools(
-    config: Path | None, root: Path, timeout: float, http: tuple[str, int, str | None] | None
-) -> None:
-    """Serve the tools over MCP: at an HTTP host and port with a token, or over stdio."""
-    from autorubric.apps.tool.providers import provider_table
-    from autorubric.apps.tool.workspace import Workspace
-    from autorubric.integrations.mcp_tools import ToolServer
-    from autorubric.integrations.optional import http_address, serve_mcp
-
-    _demand_timeout(timeout)
-    folder = Workspace.at(str(root)).root
-    address = None if http is None else http_address(*http)
-    providers = provider_table(config)
-    for one in providers.providers:
-        if one.fault:
-            notice(f"Warning: provider {one.name!r} is not available: {one.fault}")
-    serve_mcp(ToolServer(providers=providers, root=folder, timeout=timeout), address)
