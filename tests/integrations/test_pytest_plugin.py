@@ -19,7 +19,7 @@ from tests.servers.fixtures import OpenAIServer
 pytest_plugins = ("pytester",)
 
 # A run inside this one drops the modules that it loads itself, and numpy cannot be loaded twice.
-for _name in ("integrations.assertions", "judges.panel", "metrics"):
+for _name in ("integrations.assertions", "integrations.pytest_runs", "metrics"):
     import_module(f"autorubric.{_name}")
 
 _HEAD = """
