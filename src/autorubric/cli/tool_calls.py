@@ -15,7 +15,7 @@ from autorubric.apps.tool.request import read_request
 from autorubric.apps.tool.response import CritiqueResponse
 from autorubric.apps.tool.task import rubric_of
 from autorubric.apps.tool.workspace import Workspace
-from autorubric.cli.command import notice
+from autorubric.cli.app import notice
 from autorubric.cli.output import read_input
 from autorubric.errors import ArgumentError, AutorubricError
 from autorubric.integrations.mcp_tools import TOOLS, ToolServer, tool_named
