@@ -157,6 +157,8 @@ class LazyItems(Sequence[DataItem]):
             if faults or item is None:
                 self._raise_all(faults, rows, ids)
             else:
+                # Most loops also look the item up by its position.
+                self._last = (position, item)
                 yield item
         self._distinct = True
 

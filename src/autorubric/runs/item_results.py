@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
@@ -18,6 +19,9 @@ from autorubric.runs.items import GradedItem, ItemResult, ItemTally, outcome_of
 from autorubric.runs.lines import StoredItem
 from autorubric.runs.notices import Notices
 from autorubric.scoring.votes import Votes
+from autorubric.runs.vote_reader import VoteReader
+from autorubric.runs.manifest import VOTES
+from autorubric.scoring.report_builder import criterion_report, report_on, under_conditions
 
 if TYPE_CHECKING:
     from autorubric.criteria.base import BaseCriterion
@@ -101,6 +105,65 @@ class ReusableVotes:
             return (self._panel.get(vote.judge_id, len(self._panel)), vote.sample, swapped)
 
         return sorted(votes, key=key)
+
+
+    def matching(
+        self, position: int, stored: Iterable[tuple[str, str, JudgeVote]]
+    ) -> dict[str, list[JudgeVote]]:
+        """Return the valid votes on an item by criterion, like `select`, but as stored and in file order."""
+        fits, samples = self.digests(position).fits, self._samples
+        latest = {
+            (name, vote.judge_id, vote.sample, vote.order): vote
+            for name, digest, vote in stored
+            if vote.sample < samples.get(vote.judge_id, 1) and fits(name, vote.judge_id, digest)
+        }
+        found: dict[str, list[JudgeVote]] = {}
+        for (name, *_), vote in latest.items():
+            found.setdefault(name, []).append(vote)
+        return found
+
+    def current(
+        self, criterion: BaseCriterion, votes: Sequence[JudgeVote], declared: tuple[str, ...]
+    ) -> list[JudgeVote]:
+        """Return votes with current weights and values, in the order of the panel."""
+        updated = []
+        for vote in votes:
+            with suppress(ReplyError):
+                updated.append(self._updated_vote(criterion, vote))
+        return self._in_panel_order(updated, declared)
+
+
+class _SharedReports:
+    """Builds reports on criteria; equal votes on a criterion share one report."""
+
+    def __init__(self, reusable: ReusableVotes, dataset: RubricDataset, policy: GradingPolicy) -> None:
+        self._reusable = reusable
+        self._dataset = dataset
+        self._policy = policy
+        # The keys contain ids of objects that the values refer to.
+        self._known: dict[tuple[Any, ...], EnsembleCriterionReport] = {}
+
+    def __call__(
+        self, position: int, item: DataItem, stored: Sequence[tuple[str, str, JudgeVote]]
+    ) -> list[EnsembleCriterionReport]:
+        votes = self._reusable.matching(position, stored) if stored else {}
+        rubric = self._dataset.get_item_rubric(position)
+        reports = [self._report(item, one, votes.get(one.name or "", ())) for one in rubric.root.leaves]
+        return under_conditions(reports, self._policy)
+
+    def _report(
+        self, item: DataItem, criterion: BaseCriterion, votes: Sequence[JudgeVote]
+    ) -> EnsembleCriterionReport:
+        if criterion.level == "ranking":
+            submission = Submission.parse(item.submission)
+            current = self._reusable.current(criterion.bind(submission), votes, tuple(submission.candidates))
+            return report_on(submission, criterion, current, self._policy)
+        key = (id(criterion), *map(id, votes))
+        known = self._known.get(key)
+        if known is None:
+            current = self._reusable.current(criterion, votes, ())
+            known = self._known[key] = criterion_report(criterion, current, self._policy)
+        return known
 
 
 def answered_votes(
@@ -282,6 +345,30 @@ class StoredResults(View[ItemResult]):
         stored = [vote for _, vote in self._index.votes(line.item_id, line)]
         votes = self._reusable.select(position, task, stored, notices)
         return self._build(task, votes, line), any(votes.values())
+
+    def decided(self) -> Iterator[tuple[int, list[EnsembleCriterionReport] | None]]:
+        """Yield position and criterion reports of each item; None if grading raised an error.
+
+        All votes are read once, in file order. Votes with the same answer share one object, and so do
+        reports on a criterion with the same votes; they contain no reasons, tokens, costs or durations.
+        """
+        policy = getattr(self._build, "policy", None)
+        if self._index.moved or self._made or policy is None:
+            for one in self:
+                yield one.item_idx, None if one.report is None else list(one.report.report)
+            return
+        lines = {line.position: line for line in self._index.current_lines()}
+        places = {offset: line.position for line in lines.values() for offset in line.votes}
+        votes = VoteReader(self._index.path / VOTES).read(places)
+        decide = _SharedReports(self._reusable, self._dataset, policy)
+        at = iter(self._positions)
+        wanted = next(at, -1)
+        for position, item in enumerate(self._dataset.items):
+            if position != wanted:
+                continue
+            wanted = next(at, -1)
+            found = None if lines[position].raised else decide(position, item, votes.pop(position, ()))
+            yield position, found
 
     def _make_lines(self) -> None:
         """Compute the results of items without a valid line."""

@@ -114,8 +114,8 @@ def build_report(
         policy: The rules for combining and scoring votes.
         length_penalty: The length penalty, if it is known; None computes it from the submission.
     """
-    unconditional = [_report_on(submission, criterion, votes, policy) for criterion in root.leaves]
-    reports = _under_conditions(unconditional, policy)
+    reports = [report_on(submission, c, votes.get(c.name or "", ()), policy) for c in root.leaves]
+    reports = under_conditions(reports, policy)
     penalty = length_penalty
     if penalty is None:
         penalty = submission_length_penalty(submission, policy.length_penalty)
@@ -141,8 +141,8 @@ def build_report(
     )
 
 
-def _report_on(
-    submission: Submission, criterion: BaseCriterion, votes: Votes, policy: GradingPolicy
+def report_on(
+    submission: Submission, criterion: BaseCriterion, votes: Sequence[JudgeVote], policy: GradingPolicy
 ) -> EnsembleCriterionReport:
     bound = criterion.bind(submission)
     report = criterion_report(bound, votes.get(criterion.name or "", ()), policy)
@@ -196,7 +196,9 @@ def _decide_panel(
     return decide_panel(criterion, votes, own, policy.aggregation)
 
 
-def _under_conditions(reports: Reports, policy: GradingPolicy) -> list[EnsembleCriterionReport]:
+def under_conditions(
+    reports: Sequence[EnsembleCriterionReport], policy: GradingPolicy
+) -> list[EnsembleCriterionReport]:
     """Mark reports as not applicable if the condition of their criterion does not hold.
 
     The panel's conditions are evaluated on its decisions, and each judge's on the judge's own decisions. If a

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 from autorubric.criteria.base import BaseCriterion
@@ -36,27 +36,74 @@ class ScoredItem:
     reports: Mapping[str, EnsembleCriterionReport]
 
 
-def item_scores(item: ScoredItem) -> dict[Rater, float | None]:
+@dataclass(slots=True)
+class SharedScores:
+    """Scores that were computed for earlier items, for items with the same criteria, labels and entries.
+
+    Keys contain ids, so criteria, labels and reports must stay alive as long as this object.
+    """
+
+    labelled: dict[tuple[Any, ...], tuple[tuple[str, ...], float | None]] = field(default_factory=dict)
+    entries: dict[tuple[str | None, int], tuple[Entry, bool]] = field(default_factory=dict)
+    scores: dict[tuple[Any, ...], float | None] = field(default_factory=dict)
+
+    def truth(self, item: ScoredItem) -> tuple[tuple[str, ...], float | None]:
+        """Return the criteria that count in the scores, and the score of the truth."""
+        key = (id(item.root), *item.truth, *map(id, item.truth.values()))
+        if key not in self.labelled:
+            answers = {name: answer for name, answer in item.truth.items() if answer is not None}
+            labelled = _grounded(item.root.leaves, answers)
+            score = _truth_score(item.root, labelled, answers) if labelled else None
+            self.labelled[key] = tuple(c.name or "" for c in labelled), score
+        return self.labelled[key]
+
+    def score(
+        self,
+        item: ScoredItem,
+        names: tuple[str, ...],
+        reports: Sequence[EnsembleCriterionReport | None],
+        judge: str | None,
+    ) -> float | None:
+        """Return the score of a judge, or of the panel if `judge` is None."""
+        found = [self._entry(judge, report) for report in reports]
+        # At least one value must come from a vote and not just from unreadable replies.
+        if not any(is_judged for _, is_judged in found):
+            return None
+        key = (id(item.root), names, *(entry for entry, _ in found))
+        if key not in self.scores:
+            entries = {name: entry for name, (entry, _) in zip(names, found, strict=True)}
+            self.scores[key] = _score(item.root, entries)
+        return self.scores[key]
+
+    def _entry(self, judge: str | None, report: EnsembleCriterionReport | None) -> tuple[Entry, bool]:
+        key = (judge, id(report))
+        known = self.entries.get(key)
+        if known is None:
+            entry = _panel_entry(report) if judge is None else _judge_entry(judge, report)
+            decision = None
+            if report is not None:
+                decision = report.decision if judge is None else report.judge_decisions.get(judge)
+            known = self.entries[key] = entry, _is_judged(entry, decision)
+        return known
+
+
+def item_scores(item: ScoredItem, shared: SharedScores | None = None) -> dict[Rater, float | None]:
     """Compute the normalised scores of the truth, the panel and each judge.
 
     All scores use the criteria that have a label and whose dependencies all have labels. A criterion labelled
     NA or CANNOT_ASSESS does not count in the score of the truth. A score is None if there is nothing to
     score, for example if a judge gave no answer. The result is empty without labels.
     """
-    answers = {name: answer for name, answer in item.truth.items() if answer is not None}
-    labelled = _labelled_criteria(item.root.leaves, answers)
-    if not labelled:
+    shared = shared or SharedScores()
+    names, truth = shared.truth(item)
+    if not names:
         return {}
-    scores: dict[Rater, float | None] = {TRUTH: _truth_score(item.root, labelled, answers)}
-    reports = {c.name or "": item.reports.get(c.name or "") for c in labelled}
-    judges = dict.fromkeys(judge for report in reports.values() if report for judge in report.judge_decisions)
+    scores: dict[Rater, float | None] = {TRUTH: truth}
+    reports = [item.reports.get(name) for name in names]
+    judges = dict.fromkeys(judge for report in reports if report for judge in report.judge_decisions)
     for judge in judges:
-        decisions = {name: r.judge_decisions.get(judge) if r else None for name, r in reports.items()}
-        entries = {name: _judge_entry(judge, report) for name, report in reports.items()}
-        scores["judge", judge] = _score_if_judged(item.root, entries, decisions)
-    entries = {name: _panel_entry(report) for name, report in reports.items()}
-    decisions = {name: report.decision if report else None for name, report in reports.items()}
-    scores[PANEL] = _score_if_judged(item.root, entries, decisions)
+        scores["judge", judge] = shared.score(item, names, reports, judge)
+    scores[PANEL] = shared.score(item, names, reports, None)
     return scores
 
 
@@ -87,16 +134,17 @@ def _truth_score(
     return score_tree(root, {c.name or "": entry_of(c, applied[c.name or ""], _SKIP) for c in labelled}).score
 
 
-def _score_if_judged(
-    root: RubricGroup, entries: Mapping[str, Entry], decisions: Mapping[str, Decision | None]
-) -> float | None:
-    """Return the score, or None if all its values come from unreadable replies instead of votes."""
-    judged = any(
-        entries[name].value is not None
+def _score(root: RubricGroup, entries: Mapping[str, Entry]) -> float | None:
+    return score_tree(root, entries).score
+
+
+def _is_judged(entry: Entry, decision: Decision | None) -> bool:
+    """Return whether a value in the score comes from a vote and not from unreadable replies."""
+    return (
+        entry.value is not None
         and decision is not None
         and decision.status in ("answered", "abstained")
         and not decision.assumed
-        for name, decision in decisions.items()
     )
     return score_tree(root, entries).score if judged else None
 

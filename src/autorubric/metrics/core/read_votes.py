@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal, TypeAlias
@@ -18,6 +18,7 @@ from autorubric.metrics.core.item_scores import (
     LabelledDataset,
     Rater,
     ScoredItem,
+    SharedScores,
     SupportsGradedRun,
     item_scores,
     regroup,
@@ -34,8 +35,9 @@ from autorubric.metrics.core.votes_table import (
     TableRows,
     VotesTable,
 )
+from autorubric.rubric.rubric import Rubric
 from autorubric.scoring.policies import RubricGroup
-from autorubric.scoring.reports import EnsembleCriterionReport, EnsembleEvaluationReport
+from autorubric.scoring.reports import EnsembleCriterionReport
 from autorubric.scoring.votes import Decision
 
 if TYPE_CHECKING:
@@ -44,9 +46,12 @@ if TYPE_CHECKING:
 
 def read_votes(result: SupportsGradedRun, dataset: LabelledDataset) -> VotesTable:
     """Return the votes table of a run together with the labels of its dataset."""
-    reports = _reports_by_item(result, dataset)
+    reports, is_shared = _reports_by_item(result, dataset)
     rows = TableRows()
-    scored = [_read_item(i, reports.get(i), dataset, rows, i in reports) for i in range(len(dataset.items))]
+    reader = _ItemReader(dataset, rows, is_shared=is_shared)
+    scored = [
+        reader.read(i, reports.get(i), graded=i in reports) for i, _ in enumerate(dataset.items)
+    ]
     return rows.table(
         tuple(dataset.item_id(i) for i in range(len(dataset.items))), scores=_score_columns(scored)
     )
@@ -62,10 +67,15 @@ def votes_table(result: SupportsGradedRun, dataset: LabelledDataset) -> pd.DataF
 
 def _reports_by_item(
     result: SupportsGradedRun, dataset: LabelledDataset
-) -> dict[int, EnsembleEvaluationReport | None]:
-    """Return the reports keyed by the item's position in the dataset. Items are matched by id."""
+) -> tuple[dict[int, Sequence[EnsembleCriterionReport] | None], bool]:
+    """Return the reports by the item's position in the dataset, and whether equal reports are one object.
+
+    Items are matched by id.
+    """
+    if getattr(result, "dataset", None) is dataset and hasattr(result.item_results, "decided"):
+        return dict(result.item_results.decided()), True
     places = {dataset.item_id(i): i for i in range(len(dataset.items))}
-    reports: dict[int, EnsembleEvaluationReport | None] = {}
+    reports: dict[int, Sequence[EnsembleCriterionReport] | None] = {}
     for one in result.item_results:
         item_id = one.item.id or str(one.item_idx)
         place = places.get(item_id)
@@ -81,40 +91,104 @@ def _reports_by_item(
                 f"the submission of item {item_id!r} in the dataset differs from the one graded; pass the "
                 "dataset that was graded"
             )
-        reports[place] = one.report
-    return reports
+        reports[place] = None if one.report is None else one.report.report
+    return reports, False
 
 
-def _read_item(
-    i: int, report: EnsembleEvaluationReport | None, dataset: LabelledDataset, rows: TableRows, graded: bool
-) -> Mapping[Rater, float | None]:
-    by_name = {one.name: one for one in report.report} if report is not None else {}
-    root = _root_of(i, dataset, by_name)
-    submission = Submission.parse(dataset.items[i].submission)
-    leaves = root.leaves if root is not None else ()
-    criteria = {criterion.name or "": criterion.bind(submission) for criterion in leaves}
-    for criterion in criteria.values():
+@dataclass(frozen=True, slots=True)
+class _SharedRubric:
+    """The criteria of a rubric, if they are the same for all of its items."""
+
+    root: RubricGroup
+    criteria: Mapping[str, BaseCriterion]
+
+
+class _ItemReader:
+    """Adds the rows of items to a table; rows of equal votes and labels are created once."""
+
+    def __init__(self, dataset: LabelledDataset, rows: TableRows, *, is_shared: bool) -> None:
+        self._dataset = dataset
+        self._rows = rows
+        # Whether equal votes have the same report as object, and reports belong to the dataset's criteria.
+        self._is_shared = is_shared
+        self._rubrics: dict[int, tuple[Rubric, _SharedRubric | None]] = {}
+        self._scores = SharedScores()
+
+    def read(
+        self, i: int, reports: Sequence[EnsembleCriterionReport] | None, *, graded: bool
+    ) -> Mapping[Rater, float | None]:
+        """Add the rows of an item and return its scores."""
+        by_name = {one.name: one for one in reports} if reports is not None else {}
+        shared = self._shared_rubric(i) if self._is_shared else None
+        root = shared.root if shared else _root_of(i, self._dataset, by_name)
+        criteria = shared.criteria if shared else self._bind(i, root)
+        truth = {
+            name: self._rows.parse(criteria[name], raw)
+            for name, raw in (self._dataset.item_truth(i) or {}).items()
+            if name in criteria
+        }
+        absent = "" if not graded else "failed" if reports is None else "not_asked"
+        for name, criterion in criteria.items():
+            report, answer = by_name.get(name), truth.get(name)
+            key = (id(criterion), id(answer), id(report), absent) if shared else None
+            self._rows.repeat(
+                i, key, lambda: _read_cell(i, criterion, answer, report, absent, self._rows)
+            )
+            if report is not None and report.decision.tie:
+                self._rows.mark_tie(i, criterion)
+        for rater, labels in self._dataset.item_ratings(i).items():
+            for name, raw in labels.items():
+                if name in criteria and (answer := self._rows.parse(criteria[name], raw)) is not None:
+                    criterion, human = criteria[name], ("human", rater)
+                    key = (id(criterion), rater, id(answer)) if shared else None
+                    self._rows.repeat(
+                        i, key, lambda: self._rows.add(i, criterion, human, answer, _label_status(answer))
+                    )
+        if root is None:
+            return {}
+        return item_scores(ScoredItem(root, truth, by_name), self._scores if shared else None)
+
+    def _shared_rubric(self, i: int) -> _SharedRubric | None:
+        rubric = self._dataset.get_item_rubric(i)
+        known = self._rubrics.get(id(rubric))
+        if known is None:
+            leaves = rubric.root.leaves
+            shared = None
+            if not any(one.level == "ranking" for one in leaves):
+                self._place(leaves)
+                shared = _SharedRubric(rubric.root, {one.name or "": one for one in leaves})
+            # The rubric is stored, because another object could reuse its id if it were deleted.
+            known = self._rubrics[id(rubric)] = rubric, shared
+        return known[1]
+
+    def _bind(self, i: int, root: RubricGroup | None) -> Mapping[str, BaseCriterion]:
+        submission = Submission.parse(self._dataset.items[i].submission)
+        criteria = [one.bind(submission) for one in root.leaves] if root is not None else []
+        self._place(criteria)
+        return {one.name or "": one for one in criteria}
+
+    def _place(self, criteria: Iterable[BaseCriterion]) -> None:
         # Criteria are registered in rubric order, regardless of the order in which answers are read.
-        for one in (criterion, *criterion.part_fields.values()):
-            rows.place(one)
-    truth = {
-        name: rows.parse(criteria[name], raw)
-        for name, raw in (dataset.item_truth(i) or {}).items()
-        if name in criteria
-    }
-    for name, criterion in criteria.items():
-        if truth.get(name) is not None:
-            rows.add(Cell(i, TRUTH), criterion, truth[name], _label_status(truth[name]))
-        if name in by_name:
-            _read_criterion(i, criterion, by_name[name], rows)
-        elif graded:
-            # Grading raised an error, or the report lacks the criterion: it should have been judged.
-            rows.add(Cell(i, PANEL), criterion, None, "failed" if report is None else "not_asked")
-    for rater, labels in dataset.item_ratings(i).items():
-        for name, raw in labels.items():
-            if name in criteria and (answer := rows.parse(criteria[name], raw)) is not None:
-                rows.add(Cell(i, ("human", rater)), criteria[name], answer, _label_status(answer))
-    return item_scores(ScoredItem(root, truth, by_name)) if root is not None else {}
+        for criterion in criteria:
+            for one in (criterion, *criterion.part_fields.values()):
+                self._rows.place(one)
+
+
+def _read_cell(
+    i: int,
+    criterion: BaseCriterion,
+    truth: Answer | None,
+    report: EnsembleCriterionReport | None,
+    absent: str,
+    rows: TableRows,
+) -> None:
+    """Add the rows of an item on one criterion; `absent` is the panel's status if there is no report."""
+    if truth is not None:
+        rows.add(i, criterion, TRUTH, truth, _label_status(truth))
+    if report is not None:
+        _read_criterion(i, criterion, report, rows)
+    elif absent:
+        rows.add(i, criterion, PANEL, None, absent)
 
 
 def _root_of(
@@ -141,10 +215,8 @@ def _read_criterion(
     for vote in report.votes:
         rows.add_vote(i, criterion, vote)
     for judge, decision in report.judge_decisions.items():
-        rows.add(Cell(i, ("judge", judge)), criterion, decision.answer, _decision_status(decision))
-    rows.add(Cell(i, PANEL), criterion, report.decision.answer, _decision_status(report.decision))
-    if report.decision.tie:
-        rows.mark_tie(i, criterion)
+        rows.add(i, criterion, ("judge", judge), decision.answer, _decision_status(decision))
+    rows.add(i, criterion, PANEL, report.decision.answer, _decision_status(report.decision))
 
 
 def _decision_status(decision: Decision) -> str:

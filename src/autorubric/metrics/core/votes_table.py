@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -210,6 +210,23 @@ class TableRows:
     rows: list[tuple[Any, ...]] = field(default_factory=list)
     outcomes: dict[int, dict[Outcome, int]] = field(default_factory=dict)
     tied: list[tuple[int, int]] = field(default_factory=list)
+    # Spans of `rows` by what they describe, and the rows of the table as items with spans, if any repeat.
+    spans: dict[Any, tuple[int, int]] = field(default_factory=dict)
+    repeated: list[tuple[int, tuple[int, int]]] = field(default_factory=list)
+
+    def repeat(self, item: int, key: Any, add: Callable[[], None]) -> None:
+        """Add rows that are the same for all items with this key; `add` adds them for the first item.
+
+        If this is used, all rows must be added by it. A key of None stands for rows that do not repeat.
+        """
+        span = None if key is None else self.spans.get(key)
+        if span is None:
+            start = len(self.rows)
+            add()
+            span = (start, len(self.rows))
+            if key is not None:
+                self.spans[key] = span
+        self.repeated.append((item, span))
 
     def place(self, criterion: BaseCriterion | MeasuredCriterion) -> int:
         """Return the position of the criterion in the table, adding it if necessary."""
@@ -320,6 +337,8 @@ class TableRows:
             name: np.array(column, dtype=kind)
             for (name, kind), column in zip(_COLUMNS.items(), columns, strict=True)
         }
+        if self.repeated:
+            arrays = self._expand(arrays)
         return VotesTable(
             criteria=tuple(self.criteria),
             raters=tuple(self.raters),
@@ -330,6 +349,14 @@ class TableRows:
             tied=np.array(self.tied, dtype=np.int64).reshape(-1, 2),
             **arrays,
         )
+
+    def _expand(self, arrays: dict[str, Array]) -> dict[str, Array]:
+        items = np.array([item for item, _ in self.repeated], dtype=np.int64)
+        spans = np.array([span for _, span in self.repeated], dtype=np.int64).reshape(-1, 2)
+        sizes = spans[:, 1] - spans[:, 0]
+        ends = np.cumsum(sizes)
+        rows = np.arange(ends[-1] if len(ends) else 0) + np.repeat(spans[:, 1] - ends, sizes)
+        return {**{name: column[rows] for name, column in arrays.items()}, "item": np.repeat(items, sizes)}
 
 
 def _answer_columns(answer: Answer | None, status: str, code: int) -> tuple[Any, ...]:
