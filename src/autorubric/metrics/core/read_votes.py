@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal, TypeAlias
@@ -46,12 +46,16 @@ if TYPE_CHECKING:
 
 def read_votes(result: SupportsGradedRun, dataset: LabelledDataset) -> VotesTable:
     """Return the votes table of a run together with the labels of its dataset."""
-    reports, is_shared = _reports_by_item(result, dataset)
+    found, is_shared = _reports_by_item(result, dataset)
     rows = TableRows()
     reader = _ItemReader(dataset, rows, is_shared=is_shared)
-    scored = [
-        reader.read(i, reports.get(i), graded=i in reports) for i, _ in enumerate(dataset.items)
-    ]
+    graded, scored = next(found, None), []
+    for i in range(len(dataset.items)):
+        if graded is not None and graded[0] == i:
+            scored.append(reader.read(i, graded[1], graded=True))
+            graded = next(found, None)
+        else:
+            scored.append(reader.read(i, None, graded=False))
     return rows.table(
         tuple(dataset.item_id(i) for i in range(len(dataset.items))), scores=_score_columns(scored)
     )
@@ -67,13 +71,13 @@ def votes_table(result: SupportsGradedRun, dataset: LabelledDataset) -> pd.DataF
 
 def _reports_by_item(
     result: SupportsGradedRun, dataset: LabelledDataset
-) -> tuple[dict[int, Sequence[EnsembleCriterionReport] | None], bool]:
-    """Return the reports by the item's position in the dataset, and whether equal reports are one object.
+) -> tuple[Iterator[tuple[int, Sequence[EnsembleCriterionReport] | None]], bool]:
+    """Return position and reports of each graded item in the dataset's order, and whether reports are shared.
 
     Items are matched by id.
     """
     if getattr(result, "dataset", None) is dataset and hasattr(result.item_results, "decided"):
-        return dict(result.item_results.decided()), True
+        return result.item_results.decided(), True
     places = {dataset.item_id(i): i for i in range(len(dataset.items))}
     reports: dict[int, Sequence[EnsembleCriterionReport] | None] = {}
     for one in result.item_results:
@@ -92,7 +96,7 @@ def _reports_by_item(
                 "dataset that was graded"
             )
         reports[place] = None if one.report is None else one.report.report
-    return reports, False
+    return iter(sorted(reports.items(), key=lambda one: one[0])), False
 
 
 @dataclass(frozen=True, slots=True)
