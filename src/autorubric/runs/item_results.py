@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
@@ -17,17 +17,16 @@ from autorubric.runs.differences import VoteDigests
 from autorubric.runs.index import RunIndex
 from autorubric.runs.items import GradedItem, ItemResult, ItemTally, outcome_of
 from autorubric.runs.lines import StoredItem
-from autorubric.runs.notices import Notices
-from autorubric.scoring.votes import Votes
-from autorubric.runs.vote_reader import VoteReader
 from autorubric.runs.manifest import VOTES
-from autorubric.scoring.report_builder import criterion_report, report_on, under_conditions
+from autorubric.runs.notices import Notices
+from autorubric.runs.vote_reader import SharedReports, StoredVotes, VoteReader
+from autorubric.scoring.votes import Votes
 
 if TYPE_CHECKING:
     from autorubric.criteria.base import BaseCriterion
     from autorubric.runs.differences import ItemDigests
     from autorubric.runs.lines import StoredVote
-    from autorubric.scoring.reports import EnsembleEvaluationReport
+    from autorubric.scoring.reports import EnsembleCriterionReport, EnsembleEvaluationReport
     from autorubric.scoring.votes import JudgeVote
     from autorubric.support.objects import Json
 
@@ -106,10 +105,7 @@ class ReusableVotes:
 
         return sorted(votes, key=key)
 
-
-    def matching(
-        self, position: int, stored: Iterable[tuple[str, str, JudgeVote]]
-    ) -> dict[str, list[JudgeVote]]:
+    def matching(self, position: int, stored: StoredVotes) -> dict[str, list[JudgeVote]]:
         """Return the valid votes on an item by criterion, like `select`, but as stored and in file order."""
         fits, samples = self.digests(position).fits, self._samples
         latest = {
@@ -131,39 +127,6 @@ class ReusableVotes:
             with suppress(ReplyError):
                 updated.append(self._updated_vote(criterion, vote))
         return self._in_panel_order(updated, declared)
-
-
-class _SharedReports:
-    """Builds reports on criteria; equal votes on a criterion share one report."""
-
-    def __init__(self, reusable: ReusableVotes, dataset: RubricDataset, policy: GradingPolicy) -> None:
-        self._reusable = reusable
-        self._dataset = dataset
-        self._policy = policy
-        # The keys contain ids of objects that the values refer to.
-        self._known: dict[tuple[Any, ...], EnsembleCriterionReport] = {}
-
-    def __call__(
-        self, position: int, item: DataItem, stored: Sequence[tuple[str, str, JudgeVote]]
-    ) -> list[EnsembleCriterionReport]:
-        votes = self._reusable.matching(position, stored) if stored else {}
-        rubric = self._dataset.get_item_rubric(position)
-        reports = [self._report(item, one, votes.get(one.name or "", ())) for one in rubric.root.leaves]
-        return under_conditions(reports, self._policy)
-
-    def _report(
-        self, item: DataItem, criterion: BaseCriterion, votes: Sequence[JudgeVote]
-    ) -> EnsembleCriterionReport:
-        if criterion.level == "ranking":
-            submission = Submission.parse(item.submission)
-            current = self._reusable.current(criterion.bind(submission), votes, tuple(submission.candidates))
-            return report_on(submission, criterion, current, self._policy)
-        key = (id(criterion), *map(id, votes))
-        known = self._known.get(key)
-        if known is None:
-            current = self._reusable.current(criterion, votes, ())
-            known = self._known[key] = criterion_report(criterion, current, self._policy)
-        return known
 
 
 def answered_votes(
@@ -360,7 +323,7 @@ class StoredResults(View[ItemResult]):
         lines = {line.position: line for line in self._index.current_lines()}
         places = {offset: line.position for line in lines.values() for offset in line.votes}
         votes = VoteReader(self._index.path / VOTES).read(places)
-        decide = _SharedReports(self._reusable, self._dataset, policy)
+        decide = SharedReports(self._reusable, self._dataset, policy)
         at = iter(self._positions)
         wanted = next(at, -1)
         for position, item in enumerate(self._dataset.items):

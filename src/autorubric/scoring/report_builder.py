@@ -144,8 +144,9 @@ def build_report(
 def report_on(
     submission: Submission, criterion: BaseCriterion, votes: Sequence[JudgeVote], policy: GradingPolicy
 ) -> EnsembleCriterionReport:
+    """Build the report on one criterion of a submission from its votes."""
     bound = criterion.bind(submission)
-    report = criterion_report(bound, votes.get(criterion.name or "", ()), policy)
+    report = criterion_report(bound, votes, policy)
     return report if bound is criterion else replace(report, criterion=criterion)
 
 

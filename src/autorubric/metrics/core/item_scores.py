@@ -40,19 +40,22 @@ class ScoredItem:
 class SharedScores:
     """Scores that were computed for earlier items, for items with the same criteria, labels and entries.
 
-    Keys contain ids, so criteria, labels and reports must stay alive as long as this object.
+    Keys contain ids of criteria, labels and reports. These objects are stored, because other objects could
+    reuse their ids if they were deleted.
     """
 
     labelled: dict[tuple[Any, ...], tuple[tuple[str, ...], float | None]] = field(default_factory=dict)
     entries: dict[tuple[str | None, int], tuple[Entry, bool]] = field(default_factory=dict)
     scores: dict[tuple[Any, ...], float | None] = field(default_factory=dict)
+    owners: list[Any] = field(default_factory=list)
 
     def truth(self, item: ScoredItem) -> tuple[tuple[str, ...], float | None]:
         """Return the criteria that count in the scores, and the score of the truth."""
         key = (id(item.root), *item.truth, *map(id, item.truth.values()))
         if key not in self.labelled:
             answers = {name: answer for name, answer in item.truth.items() if answer is not None}
-            labelled = _grounded(item.root.leaves, answers)
+            labelled = _labelled_criteria(item.root.leaves, answers)
+            self.owners.append((item.root, dict(item.truth)))
             score = _truth_score(item.root, labelled, answers) if labelled else None
             self.labelled[key] = tuple(c.name or "" for c in labelled), score
         return self.labelled[key]
@@ -72,7 +75,7 @@ class SharedScores:
         key = (id(item.root), names, *(entry for entry, _ in found))
         if key not in self.scores:
             entries = {name: entry for name, (entry, _) in zip(names, found, strict=True)}
-            self.scores[key] = _score(item.root, entries)
+            self.scores[key] = score_tree(item.root, entries).score
         return self.scores[key]
 
     def _entry(self, judge: str | None, report: EnsembleCriterionReport | None) -> tuple[Entry, bool]:
@@ -84,6 +87,7 @@ class SharedScores:
             if report is not None:
                 decision = report.decision if judge is None else report.judge_decisions.get(judge)
             known = self.entries[key] = entry, _is_judged(entry, decision)
+            self.owners.append(report)
         return known
 
 
@@ -134,10 +138,6 @@ def _truth_score(
     return score_tree(root, {c.name or "": entry_of(c, applied[c.name or ""], _SKIP) for c in labelled}).score
 
 
-def _score(root: RubricGroup, entries: Mapping[str, Entry]) -> float | None:
-    return score_tree(root, entries).score
-
-
 def _is_judged(entry: Entry, decision: Decision | None) -> bool:
     """Return whether a value in the score comes from a vote and not from unreadable replies."""
     return (
@@ -146,7 +146,6 @@ def _is_judged(entry: Entry, decision: Decision | None) -> bool:
         and decision.status in ("answered", "abstained")
         and not decision.assumed
     )
-    return score_tree(root, entries).score if judged else None
 
 
 def _panel_entry(report: EnsembleCriterionReport | None) -> Entry:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -134,20 +135,18 @@ class _ItemReader:
         absent = "" if not graded else "failed" if reports is None else "not_asked"
         for name, criterion in criteria.items():
             report, answer = by_name.get(name), truth.get(name)
-            key = (id(criterion), id(answer), id(report), absent) if shared else None
-            self._rows.repeat(
-                i, key, lambda: _read_cell(i, criterion, answer, report, absent, self._rows)
-            )
+            key: Any = (id(criterion), id(answer), id(report), absent) if shared else None
+            add = partial(_read_cell, i, criterion, answer, report, absent, self._rows)
+            self._rows.repeat(i, key, (answer, report), add)
             if report is not None and report.decision.tie:
                 self._rows.mark_tie(i, criterion)
         for rater, labels in self._dataset.item_ratings(i).items():
             for name, raw in labels.items():
                 if name in criteria and (answer := self._rows.parse(criteria[name], raw)) is not None:
-                    criterion, human = criteria[name], ("human", rater)
+                    cell, criterion = Cell(i, ("human", rater)), criteria[name]
                     key = (id(criterion), rater, id(answer)) if shared else None
-                    self._rows.repeat(
-                        i, key, lambda: self._rows.add(i, criterion, human, answer, _label_status(answer))
-                    )
+                    add = partial(self._rows.add, cell, criterion, answer, _label_status(answer))
+                    self._rows.repeat(i, key, (answer,), add)
         if root is None:
             return {}
         return item_scores(ScoredItem(root, truth, by_name), self._scores if shared else None)
@@ -188,11 +187,11 @@ def _read_cell(
 ) -> None:
     """Add the rows of an item on one criterion; `absent` is the panel's status if there is no report."""
     if truth is not None:
-        rows.add(i, criterion, TRUTH, truth, _label_status(truth))
+        rows.add(Cell(i, TRUTH), criterion, truth, _label_status(truth))
     if report is not None:
         _read_criterion(i, criterion, report, rows)
     elif absent:
-        rows.add(i, criterion, PANEL, None, absent)
+        rows.add(Cell(i, PANEL), criterion, None, absent)
 
 
 def _root_of(
@@ -219,8 +218,8 @@ def _read_criterion(
     for vote in report.votes:
         rows.add_vote(i, criterion, vote)
     for judge, decision in report.judge_decisions.items():
-        rows.add(i, criterion, ("judge", judge), decision.answer, _decision_status(decision))
-    rows.add(i, criterion, PANEL, report.decision.answer, _decision_status(report.decision))
+        rows.add(Cell(i, ("judge", judge)), criterion, decision.answer, _decision_status(decision))
+    rows.add(Cell(i, PANEL), criterion, report.decision.answer, _decision_status(report.decision))
 
 
 def _decision_status(decision: Decision) -> str:

@@ -211,22 +211,24 @@ class TableRows:
     outcomes: dict[int, dict[Outcome, int]] = field(default_factory=dict)
     tied: list[tuple[int, int]] = field(default_factory=list)
     # Spans of `rows` by what they describe, and the rows of the table as items with spans, if any repeat.
-    spans: dict[Any, tuple[int, int]] = field(default_factory=dict)
+    spans: dict[Any, tuple[tuple[int, int], Any]] = field(default_factory=dict)
     repeated: list[tuple[int, tuple[int, int]]] = field(default_factory=list)
 
-    def repeat(self, item: int, key: Any, add: Callable[[], None]) -> None:
+    def repeat(self, item: int, key: Any, owners: Any, add: Callable[[], None]) -> None:
         """Add rows that are the same for all items with this key; `add` adds them for the first item.
 
         If this is used, all rows must be added by it. A key of None stands for rows that do not repeat.
+        `owners` are the objects whose ids the key contains. They are stored, because other objects could
+        reuse their ids if they were deleted.
         """
-        span = None if key is None else self.spans.get(key)
-        if span is None:
+        known = None if key is None else self.spans.get(key)
+        if known is None:
             start = len(self.rows)
             add()
-            span = (start, len(self.rows))
+            known = (start, len(self.rows)), owners
             if key is not None:
-                self.spans[key] = span
-        self.repeated.append((item, span))
+                self.spans[key] = known
+        self.repeated.append((item, known[0]))
 
     def place(self, criterion: BaseCriterion | MeasuredCriterion) -> int:
         """Return the position of the criterion in the table, adding it if necessary."""
