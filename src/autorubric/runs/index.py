@@ -25,6 +25,7 @@ from autorubric.runs.lines import (
     item_id_of_line,
     item_of_line,
     parse_vote,
+    votes_changed,
 )
 from autorubric.runs.manifest import ITEMS, PROMPTS, VOTES, LogEntries
 from autorubric.runs.notices import Damage, Notices, damage_error, describe_lines
@@ -188,10 +189,7 @@ class RunIndex:
                 except ValueError:
                     if offset in open_votes:
                         continue
-                    raise RunFormatError(
-                        f"{self.path / VOTES} has changed since the run was opened; open the run again with "
-                        "EvalResult.from_experiment, or resume it"
-                    ) from None
+                    raise votes_changed(self.path / VOTES) from None
                 found.append((offset, vote))
         return found
 

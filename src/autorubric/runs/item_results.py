@@ -19,7 +19,7 @@ from autorubric.runs.items import GradedItem, ItemResult, ItemTally, outcome_of
 from autorubric.runs.lines import StoredItem
 from autorubric.runs.manifest import VOTES
 from autorubric.runs.notices import Notices
-from autorubric.runs.vote_reader import SharedReports, StoredVotes, VoteReader
+from autorubric.runs.vote_reader import SharedReports, StoredVotes, read_all_votes
 from autorubric.scoring.votes import Votes
 
 if TYPE_CHECKING:
@@ -204,6 +204,7 @@ class StoredResults(View[ItemResult]):
         # Computed lines of items that have no line in the folder, or no valid one.
         self._made: dict[int, StoredItem] = {}
         self._is_penalised = is_penalised
+        self._decided: list[tuple[int, list[EnsembleCriterionReport] | None]] | None = None
         if unfinished:
             self._make_lines()
         n_items = len(index.current)
@@ -217,6 +218,9 @@ class StoredResults(View[ItemResult]):
 
     # Copies and pickles remain views of the folder.
     __reduce__ = object.__reduce__
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_decided": None}
 
     def _at(self, place: int) -> ItemResult:
         return self._result(self._positions[place])
@@ -312,17 +316,30 @@ class StoredResults(View[ItemResult]):
     def decided(self) -> Iterator[tuple[int, list[EnsembleCriterionReport] | None]]:
         """Yield position and criterion reports of each item; None if grading raised an error.
 
-        All votes are read once, in file order. Votes with the same answer share one object, and so do
-        reports on a criterion with the same votes; they contain no reasons, tokens, costs or durations.
+        All votes are read once, in file order, and the reports are kept. Votes with the same answer share one
+        object, and so do reports on a criterion with the same votes; they contain no reasons, tokens, costs
+        or durations.
+
+        Raises:
+            RunFormatError: If the votes have changed since the run was opened.
         """
+        if self._decided is None:
+            found = []
+            for one in self._decide():
+                found.append(one)
+                yield one
+            self._decided = found
+        else:
+            yield from self._decided
+
+    def _decide(self) -> Iterator[tuple[int, list[EnsembleCriterionReport] | None]]:
         policy = getattr(self._build, "policy", None)
-        if self._index.moved or self._made or policy is None:
+        if self._index.moved or self._index.open_votes or self._made or policy is None:
             for one in self:
                 yield one.item_idx, None if one.report is None else list(one.report.report)
             return
         lines = {line.position: line for line in self._index.current_lines()}
-        places = {offset: line.position for line in lines.values() for offset in line.votes}
-        votes = VoteReader(self._index.path / VOTES).read(places)
+        votes = read_all_votes(self._index.path / VOTES, lines.values())
         decide = SharedReports(self._reusable, self._dataset, policy)
         at = iter(self._positions)
         wanted = next(at, -1)

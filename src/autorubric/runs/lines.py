@@ -31,7 +31,7 @@ from pydantic_core.core_schema import (
 )
 
 from autorubric.criteria.values import VerdictCounts
-from autorubric.errors import TokenUsage
+from autorubric.errors import RunFormatError, TokenUsage
 from autorubric.runs.items import GradedItem
 from autorubric.runs.manifest import PROMPTS, log_entries, read_manifest
 from autorubric.runs.notices import warn_of_damage
@@ -115,6 +115,14 @@ def parse_vote(raw: bytes) -> StoredVote:
         criterion=line["criterion"],
         digest=line["digest"],
         vote=lines.kind.from_dict(line["vote"]),
+    )
+
+
+def votes_changed(path: Path) -> RunFormatError:
+    """Return the error for a vote that is no longer where the index of an opened run has it."""
+    return RunFormatError(
+        f"{path} has changed since the run was opened; open the run again with "
+        "EvalResult.from_experiment, or resume it"
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, fields
 from functools import cache
 from pathlib import Path
@@ -14,7 +14,7 @@ from autorubric.criteria.base import BaseCriterion
 from autorubric.criteria.values import Submission
 from autorubric.datasets.dataset import RubricDataset
 from autorubric.datasets.item import DataItem
-from autorubric.runs.lines import parse_vote
+from autorubric.runs.lines import StoredItem, parse_vote, votes_changed
 from autorubric.scoring.report_builder import GradingPolicy, criterion_report, report_on, under_conditions
 from autorubric.scoring.reports import EnsembleCriterionReport
 from autorubric.scoring.votes import JudgeVote
@@ -61,35 +61,50 @@ def _decoder() -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(line)
 
 
-class VoteReader:
-    """Reads votes in file order; votes that lead to the same decisions share one object."""
+def read_all_votes(path: Path, items: Iterable[StoredItem]) -> dict[int, StoredVotes]:
+    """Return the votes that the lines of items list, by the item's position.
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._known: dict[Any, JudgeVote] = {}
+    The file is read once, from start to end. Votes that lead to the same decisions share one object.
 
-    def read(self, positions: Mapping[int, int]) -> dict[int, list[tuple[str, str, JudgeVote]]]:
-        """Return criterion, digest and vote by position; `positions` maps offsets of lines to positions."""
-        decode, known = _decoder().decode, self._known
-        found: dict[int, list[tuple[str, str, JudgeVote]]] = {}
-        offset = 0
-        with self._path.open("rb") as file:
-            for raw in file:
-                position = positions.get(offset)
-                offset += len(raw)
-                if position is None:
-                    continue
-                try:
-                    line = decode(raw)
-                    key = (line.criterion, type(line.vote.answer), line.vote)
-                    vote = known.get(key)
-                    if vote is None:
-                        vote = known[key] = parse_vote(raw).vote
-                except (msgspec.DecodeError, TypeError):
-                    line = parse_vote(raw)
-                    vote = line.vote
-                found.setdefault(position, []).append((line.criterion, line.digest, vote))
-        return found
+    Raises:
+        RunFormatError: If a vote is missing, or a line is about another item.
+    """
+    owners = {offset: item for item in items for offset in item.votes}
+    decode = _decoder().decode
+    known: dict[Any, JudgeVote] = {}
+    found: dict[int, list[tuple[str, str, JudgeVote]]] = {}
+    offset, n_found = 0, 0
+    with path.open("rb") as file:
+        for raw in file:
+            owner = owners.get(offset)
+            offset += len(raw)
+            if owner is None:
+                continue
+            try:
+                line = decode(raw)
+                item_id, criterion, digest = line.item, line.criterion, line.digest
+                key = (criterion, type(line.vote.answer), line.vote)
+                vote = known.get(key)
+                if vote is None:
+                    vote = known[key] = parse_vote(raw).vote
+            # Answers with parts are not hashable.
+            except (msgspec.DecodeError, TypeError):
+                item_id, criterion, digest, vote = _parse_line(raw)
+            if vote is None or item_id != owner.item_id:
+                break
+            n_found += 1
+            found.setdefault(owner.position, []).append((criterion, digest, vote))
+    if n_found < len(owners):
+        raise votes_changed(path)
+    return dict(found)
+
+
+def _parse_line(raw: bytes) -> tuple[str | None, str, str, JudgeVote | None]:
+    try:
+        line = parse_vote(raw)
+    except ValueError:
+        return None, "", "", None
+    return line.item_id, line.criterion, line.digest, line.vote
 
 
 class SharedReports:
@@ -99,8 +114,9 @@ class SharedReports:
         self._valid = valid
         self._dataset = dataset
         self._policy = policy
-        # The keys contain ids of objects that the values refer to.
-        self._known: dict[tuple[Any, ...], EnsembleCriterionReport] = {}
+        # The keys contain ids of a criterion and votes. These objects are stored, because other objects could
+        # reuse their ids if they were deleted.
+        self._known: dict[tuple[Any, ...], tuple[EnsembleCriterionReport, Any]] = {}
 
     def __call__(self, position: int, item: DataItem, stored: StoredVotes) -> list[EnsembleCriterionReport]:
         votes = self._valid.matching(position, stored) if stored else {}
@@ -119,5 +135,6 @@ class SharedReports:
         known = self._known.get(key)
         if known is None:
             current = self._valid.current(criterion, votes, ())
-            known = self._known[key] = criterion_report(criterion, current, self._policy)
-        return known
+            known = criterion_report(criterion, current, self._policy), (criterion, votes)
+            self._known[key] = known
+        return known[0]

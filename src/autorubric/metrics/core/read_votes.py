@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import numpy as np
 
@@ -40,13 +40,32 @@ from autorubric.rubric.rubric import Rubric
 from autorubric.scoring.policies import RubricGroup
 from autorubric.scoring.reports import EnsembleCriterionReport
 from autorubric.scoring.votes import Decision
+from autorubric.support.objects import IdentityCache
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
 def read_votes(result: SupportsGradedRun, dataset: LabelledDataset) -> VotesTable:
-    """Return the votes table of a run together with the labels of its dataset."""
+    """Return the votes table of a run together with the labels of its dataset.
+
+    The table of a stored run with its own dataset is kept as long as the run's results. Datasets only grow,
+    so it is valid for the same dataset with the same number of items. Its arrays are read-only.
+    """
+    if getattr(result, "dataset", None) is not dataset or not hasattr(result.item_results, "decided"):
+        return _read_table(result, dataset)
+    kept, size = _TABLES.of(result.item_results), len(dataset.items)
+    if size not in kept:
+        kept.clear()
+        kept[size] = _read_table(result, dataset)
+        kept[size].make_read_only()
+    return kept[size]
+
+
+_TABLES: Final = IdentityCache[Any, dict[int, VotesTable]](lambda results: {})
+
+
+def _read_table(result: SupportsGradedRun, dataset: LabelledDataset) -> VotesTable:
     found, is_shared = _reports_by_item(result, dataset)
     rows = TableRows()
     reader = _ItemReader(dataset, rows, is_shared=is_shared)
@@ -77,7 +96,9 @@ def _reports_by_item(
 
     Items are matched by id.
     """
-    if getattr(result, "dataset", None) is dataset and hasattr(result.item_results, "decided"):
+    own = getattr(result, "dataset", None)
+    is_own = own is not None and own.items is dataset.items and own.rubric is getattr(dataset, "rubric", None)
+    if is_own and hasattr(result.item_results, "decided"):
         return result.item_results.decided(), True
     places = {dataset.item_id(i): i for i in range(len(dataset.items))}
     reports: dict[int, Sequence[EnsembleCriterionReport] | None] = {}

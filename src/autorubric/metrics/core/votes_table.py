@@ -113,6 +113,12 @@ class VotesTable:
         """Return the row positions of one rater's decisions or labels, without single votes."""
         return np.flatnonzero((self.rater == self.raters.index(rater)) & (self.sample == DECIDED))
 
+    def make_read_only(self) -> None:
+        """Protect the arrays against changes, because several results share the table."""
+        columns = [getattr(self, name) for name in _COLUMNS]
+        for array in (*columns, *self.scores.values(), self.tied):
+            array.flags.writeable = False
+
     def to_frame(self) -> pd.DataFrame:
         """Return the table as a DataFrame, in which an absent `sample` or `code` is a missing value."""
         import pandas as pd  # imported here so that pandas is loaded only when needed
