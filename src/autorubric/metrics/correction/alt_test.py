@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Literal, TypeAlias, Unpack
 
 import numpy as np
 from scipy.special import stdtr
-from scipy.stats import false_discovery_control
 
 from autorubric.errors import ArgumentError
 from autorubric.metrics.core.contingency import cluster_codes, divide, encode, numeric_column, renumber
@@ -302,6 +301,8 @@ def _t_test(differences: Array, members: Codes | None, epsilon: float) -> tuple[
 
 
 def _adjust_tests(tests: list[AnnotatorTest]) -> list[AnnotatorTest]:
+    from scipy.stats import false_discovery_control  # imported here because importing scipy.stats is slow
+
     p_values = [one.p_value for one in tests if one.p_value is not None]
     adjusted = iter(false_discovery_control(p_values, method="by").tolist() if p_values else [])
     found = []

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any, Unpack
 
 import numpy as np
-from scipy.optimize import brentq
 
 from autorubric.errors import ArgumentError
 from autorubric.metrics.core.contingency import check_lengths, divide, drop_incomplete, encode, numeric_column
@@ -197,6 +196,8 @@ def score_ends(value: float, n_ours: float, n_others: float, quantile: float) ->
 
 
 def _root(excess: Any, below: float, above: float) -> float:
+    from scipy.optimize import brentq  # imported here because importing scipy.optimize is slow
+
     # The excess is 0 at a bound, but not just inside it.
     hair = 1e-12
     return float(
