@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -27,6 +27,7 @@ from autorubric.scoring.score import (
 )
 from autorubric.scoring.votes import Decision, JudgeVote, Votes, count_verdicts
 from autorubric.support.field_types import Share
+from autorubric.support.objects import IdentityCache
 
 Reports: TypeAlias = Sequence[EnsembleCriterionReport]
 
@@ -161,6 +162,69 @@ def criterion_report(
     criterion: BaseCriterion, votes: Sequence[JudgeVote], policy: GradingPolicy
 ) -> EnsembleCriterionReport:
     """Build the report on one criterion from its votes."""
+    found = _known_outcome(criterion, votes, policy)
+    deciding = votes
+    if policy.escalation is not None and criterion.check is None:
+        deciding = policy.escalation.split(votes)[found.escalated]
+    return EnsembleCriterionReport(
+        criterion=criterion,
+        decision=found.decision,
+        votes=list(votes),
+        judge_decisions=dict(found.by_judge),
+        final_reason=_final_reason(criterion, found.decision, deciding),
+        error=_criterion_error(found.decision, deciding),
+        score_value=found.score_value,
+        confidence=found.confidence,
+        escalated=found.escalated,
+        verdicts=count_verdicts(
+            votes, assumes=criterion.measures and policy.aggregation.on_failure == "conservative"
+        ),
+    )
+
+
+class _Outcome(NamedTuple):
+    """What votes decide on a criterion, regardless of their reasons and costs."""
+
+    by_judge: Mapping[str, Decision]
+    decision: Decision
+    score_value: float | None
+    confidence: float | None
+    escalated: bool
+
+
+_OUTCOMES: Final = IdentityCache[
+    GradingPolicy, IdentityCache[BaseCriterion, dict[tuple[Any, ...], _Outcome]]
+](lambda policy: IdentityCache(lambda criterion: {}))
+"""Outcomes of equal votes, by policy and criterion."""
+
+_MOST_OUTCOMES: Final = 1024
+
+
+def _known_outcome(criterion: BaseCriterion, votes: Sequence[JudgeVote], policy: GradingPolicy) -> _Outcome:
+    """Return the outcome of the votes, computed once for equal votes on a criterion."""
+    # A comparison is another object for each item, and answers with parts are seldom equal.
+    if criterion.level == "ranking" or any(type(one.answer) not in _PLAIN for one in votes):
+        return _decide(criterion, votes, policy)
+    known = _OUTCOMES.of(policy).of(criterion)
+    key = tuple([
+        (
+            one.judge_id, one.sample, one.status, type(one.answer), one.answer, one.weight, one.unreadable,
+            one.order, one.confidence,
+        )
+        for one in votes
+    ])  # fmt: skip
+    found = known.get(key)
+    if found is None:
+        if len(known) >= _MOST_OUTCOMES:
+            known.clear()
+        found = known[key] = _decide(criterion, votes, policy)
+    return found
+
+
+_PLAIN: Final = (str, int, float, bool, type(None))
+
+
+def _decide(criterion: BaseCriterion, votes: Sequence[JudgeVote], policy: GradingPolicy) -> _Outcome:
     by_judge = decide_by_judge(criterion, votes, policy.aggregation)
     deciding, confidence, escalated = votes, None, False
     if policy.escalation is not None and criterion.check is None:
@@ -170,20 +234,8 @@ def criterion_report(
         escalated = policy.escalation.is_unsure(criterion, first, confidence)
         deciding = strong if escalated else deciding
     decision = _decide_panel(criterion, deciding, by_judge, policy)
-    return EnsembleCriterionReport(
-        criterion=criterion,
-        decision=decision,
-        votes=list(votes),
-        judge_decisions=by_judge,
-        final_reason=_final_reason(criterion, decision, deciding),
-        error=_criterion_error(decision, deciding),
-        score_value=entering_value(criterion, decision, policy.cannot_assess),
-        confidence=confidence,
-        escalated=escalated,
-        verdicts=count_verdicts(
-            votes, assumes=criterion.measures and policy.aggregation.on_failure == "conservative"
-        ),
-    )
+    value = entering_value(criterion, decision, policy.cannot_assess)
+    return _Outcome(by_judge, decision, value, confidence, escalated)
 
 
 def _decide_panel(
