@@ -361,10 +361,15 @@ def _parquet(frame: pd.DataFrame) -> bytes:
 
 def _flat(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the DataFrame with all cells converted to strings and numbers."""
+    from pandas.api.types import infer_dtype  # imported late, like pandas
+
     flat = frame.copy()
     for column in flat.columns:
-        if flat[column].dtype == object:
-            flat[column] = flat[column].map(_cell).astype(object)
+        cells = flat[column]
+        if cells.dtype == object and infer_dtype(cells) == "string":
+            flat[column] = cells.where(cells.notna(), None)
+        elif cells.dtype == object:
+            flat[column] = cells.map(_cell).astype(object)
     return flat
 
 
@@ -375,9 +380,32 @@ def _cell(cell: Any) -> str | None:
 
 
 def _lines(frame: pd.DataFrame) -> bytes:
-    held = frame.astype(object).where(frame.notna(), None)
-    rows = (dict(zip(frame.columns, row, strict=True)) for row in held.itertuples(index=False, name=None))
-    return "".join(json.dumps(row, allow_nan=False, default=_bare) + "\n" for row in rows).encode("ascii")
+    columns = [[f"{json.dumps(name)}: {cell}" for cell in _json_cells(frame[name])] for name in frame.columns]
+    return "".join(f"{{{', '.join(row)}}}\n" for row in zip(*columns, strict=True)).encode("ascii")
+
+
+def _json_cells(column: pd.Series) -> list[str]:
+    """Return the cells as JSON; equal cells are converted once."""
+    known: dict[tuple[type, Any], str] = {}
+    found = []
+    for cell, is_missing in zip(column.astype(object).tolist(), column.isna().tolist(), strict=True):
+        kind = cell.__class__
+        if is_missing:
+            text: str | None = "null"
+        elif kind is float:
+            # 0.0 and -0.0 are equal, so floats are not looked up.
+            text = repr(cell) if math.isfinite(cell) else json.dumps(cell, allow_nan=False)
+        elif kind in _HASHABLE:
+            text = known.get((kind, cell))
+            if text is None:
+                text = known[kind, cell] = json.dumps(cell)
+        else:
+            text = json.dumps(cell, allow_nan=False, default=_bare)
+        found.append(text)
+    return found
+
+
+_HASHABLE: Final = (str, int, bool)
 
 
 def _bare(cell: Any) -> Any:

@@ -249,8 +249,26 @@ def spreadsheet_safe(frame: pd.DataFrame) -> pd.DataFrame:
     Args:
         frame: Table to escape, for example the result of `EvalResult.votes_table`.
     """
-    marked = frame.map(_escape).rename(index=_escape, columns=_escape)
+    marked = frame.copy() if frame.empty else frame.apply(_escape_column)
+    marked = marked.rename(index=_escape, columns=_escape)
     return marked.rename_axis(index=_escape, columns=_escape)
+
+
+def _escape_column(column: pd.Series) -> pd.Series:
+    """Return a column with its formulas escaped; each of its texts is checked once."""
+    if column.dtype.kind in "biufcmM":
+        return column
+    known: dict[str, str] = {}
+
+    def escaped(cell: Any) -> Any:
+        if not isinstance(cell, str):
+            return cell
+        found = known.get(cell)
+        if found is None:
+            found = known[cell] = _escape(cell)
+        return found
+
+    return column.map(escaped)
 
 
 def _escape(cell: Any) -> Any:
