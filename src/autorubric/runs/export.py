@@ -391,17 +391,16 @@ def _json_cells(column: pd.Series) -> list[str]:
     for cell, is_missing in zip(column.astype(object).tolist(), column.isna().tolist(), strict=True):
         kind = cell.__class__
         if is_missing:
-            text: str | None = "null"
-        elif kind is float:
-            # 0.0 and -0.0 are equal, so floats are not looked up.
-            text = repr(cell) if math.isfinite(cell) else json.dumps(cell, allow_nan=False)
+            found.append("null")
+        # 0.0 and -0.0 are equal, so floats are not looked up.
+        elif kind is float and math.isfinite(cell):
+            found.append(repr(cell))
         elif kind in _HASHABLE:
-            text = known.get((kind, cell))
-            if text is None:
-                text = known[kind, cell] = json.dumps(cell)
+            if (kind, cell) not in known:
+                known[kind, cell] = json.dumps(cell)
+            found.append(known[kind, cell])
         else:
-            text = json.dumps(cell, allow_nan=False, default=_bare)
-        found.append(text)
+            found.append(json.dumps(cell, allow_nan=False, default=_bare))
     return found
 
 
