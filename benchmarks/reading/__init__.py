@@ -1,0 +1,1 @@
+"""Time from a run folder, a dataset file or a label table to figures."""
