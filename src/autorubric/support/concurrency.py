@@ -10,12 +10,17 @@ import functools
 import inspect
 import os
 import threading
+import time
+from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable
+from contextlib import suppress
 from itertools import chain
 from types import TracebackType
-from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
+from typing import Any, Concatenate, Final, Literal, ParamSpec, TypeVar
+from weakref import ref
 
 from autorubric.errors import JudgeError
+from autorubric.support.objects import IdentityCache
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -186,10 +191,93 @@ async def call_user_code(
             raise
 
     if thread == "pool":
-        result = await asyncio.to_thread(call_in_thread)
+        result = await _THREAD_CALLS.of(asyncio.get_running_loop()).submit(call_in_thread)
     else:
         result = await _in_daemon_thread(call_in_thread)
     return await result if inspect.isawaitable(result) else result
+
+
+class _ThreadCalls:
+    """Calls functions in the threads of a loop's default executor.
+
+    `asyncio.to_thread` wakes the loop after each call, which takes several times as long as a short function.
+    Here, a thread takes one call after the other, and all results that have arrived are delivered together.
+    """
+
+    _MOST_TASKS: Final = 64
+    _SLICE: Final = 0.02
+    """Seconds after which a thread returns to the executor, which may have other work."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = ref(loop)
+        self._lock = threading.Lock()
+        self._waiting: deque[tuple[asyncio.Future[Any], contextvars.Context, Callable[[], Any]]] = deque()
+        self._done: deque[tuple[asyncio.Future[Any], Any, BaseException | None]] = deque()
+        self._n_tasks = 0  # tasks of the executor that run or wait
+        self._is_delivery_due = False
+
+    def submit(self, function: Callable[[], Any]) -> asyncio.Future[Any]:
+        """Call a function in a thread, with the context of the caller."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Any] = loop.create_future()
+        self._waiting.append((future, contextvars.copy_context(), function))
+        with self._lock:
+            needs_task = self._n_tasks < self._MOST_TASKS
+            self._n_tasks += needs_task
+        if needs_task:
+            loop.run_in_executor(None, self._work)
+        return future
+
+    def _work(self) -> None:
+        end = time.monotonic() + self._SLICE
+        while True:
+            with self._lock:
+                if not self._waiting:
+                    self._n_tasks -= 1
+                    return
+                future, context, function = self._waiting.popleft()
+            if future.cancelled():
+                continue
+            try:
+                self._finish(future, context.run(function), None)
+            # The caller gets any exception, as from `asyncio.to_thread`.
+            except BaseException as error:
+                self._finish(future, None, error)
+            if time.monotonic() > end:
+                break
+        # The loop starts another task, after other work that waits for a thread.
+        self._call_loop(self._continue)
+
+    def _finish(self, future: asyncio.Future[Any], value: Any, error: BaseException | None) -> None:
+        self._done.append((future, value, error))
+        if not self._is_delivery_due:
+            self._is_delivery_due = True
+            self._call_loop(self._deliver)
+
+    def _call_loop(self, function: Callable[[], None]) -> None:
+        loop = self._loop()
+        # A loop that was closed takes no results, for example after an interrupt.
+        with suppress(RuntimeError):
+            if loop is not None:
+                loop.call_soon_threadsafe(function)
+
+    def _deliver(self) -> None:
+        # Reset first: a result that arrives during the delivery is delivered now or again later.
+        self._is_delivery_due = False
+        while self._done:
+            future, value, error = self._done.popleft()
+            if future.done():
+                continue
+            if error is None:
+                future.set_result(value)
+            else:
+                future.set_exception(error)
+
+    def _continue(self) -> None:
+        asyncio.get_running_loop().run_in_executor(None, self._work)
+
+
+_THREAD_CALLS: Final = IdentityCache[asyncio.AbstractEventLoop, _ThreadCalls](_ThreadCalls)
 
 
 def _in_daemon_thread(function: Callable[[], Any]) -> asyncio.Future[Any]:
