@@ -61,7 +61,7 @@ async def cast_votes(
 
     If the budget does not allow a call, its `BudgetError` is returned in place of the vote.
     """
-    if not isinstance(member.judge, BatchJudge) or len(requests) == 1:
+    if len(requests) == 1 or not isinstance(member.judge, BatchJudge):
         return [await cast_vote(member, request, clock=clock) for request in requests]
     started = clock()
     outcomes: Sequence[JudgeReply | JudgeError | BudgetError]
