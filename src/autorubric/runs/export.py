@@ -380,8 +380,10 @@ def _cell(cell: Any) -> str | None:
 
 
 def _lines(frame: pd.DataFrame) -> bytes:
-    columns = [[f"{json.dumps(name)}: {cell}" for cell in _json_cells(frame[name])] for name in frame.columns]
-    return "".join(f"{{{', '.join(row)}}}\n" for row in zip(*columns, strict=True)).encode("ascii")
+    keys = [json.dumps(name).replace("%", "%%") for name in frame.columns]
+    row = "{" + ", ".join(f"{key}: %s" for key in keys) + "}\n"
+    columns = [_json_cells(frame[name]) for name in frame.columns]
+    return "".join(row % cells for cells in zip(*columns, strict=True)).encode("ascii")
 
 
 def _json_cells(column: pd.Series) -> list[str]:
