@@ -448,3 +448,25 @@ def test_fingerprint_of_a_dataset() -> None:
         len({fingerprint(one, two), fingerprint(two, one), fingerprint(one), fingerprint({**one, "id": "c"})})
         == 4
     )
+
+
+def test_values_of_items_are_copied_as_json() -> None:
+    """Values are copied, and what JSON lacks becomes JSON or is refused, at every depth."""
+    odd = {"a": [{"b": "\ud83d\ude00"}, -0.0, 10**19], "c": (1, True)}
+    kept = DataItem(submission="s", metadata=odd).metadata
+    assert json.dumps(kept) == json.dumps({"a": [{"b": "😀"}, -0.0, 10**19], "c": [1, True]})
+    plain = {"a": [{"b": "ü"}]}
+    assert DataItem(submission="s", metadata=plain).metadata["a"] is not plain["a"]
+    for wrong in (float("nan"), {1, 2}, 10**5000):
+        with pytest.raises(ValueError, match="the value cannot be stored as JSON"):
+            DataItem(submission="s", metadata={"a": [wrong]})
+
+
+def test_equal_labels_are_checked_once_and_reported_each_time() -> None:
+    """A valid label stays valid, and every item with an invalid one counts."""
+    rubric = Rubric.from_dict([{"name": "a", "requirement": "x"}])
+    items = [{"submission": "s", "ground_truth": [label]} for label in ("MET", "MET", "wrong", "wrong")]
+    assert len(RubricDataset(rubric=rubric, items=items[:2])) == 2
+    with pytest.raises(DatasetError, match=r"items\[2\]") as found:
+        RubricDataset(rubric=rubric, items=items)
+    assert found.value.faults[0].count == 2

@@ -322,3 +322,19 @@ def test_the_kind_of_column_does_not_matter(kind: Any) -> None:
     for column in ("item", "criterion", "rater", "sample", "code", "status"):
         assert getattr(found, column).tolist() == getattr(wanted, column).tolist()
     assert found.label.tolist() == wanted.label.tolist()
+
+
+def test_rows_and_frames_with_equal_votes_give_the_same_table() -> None:
+    """Cells with the same votes keep their own items; names of two types are one item."""
+    rows = [
+        {"item_id": item, "criterion": "c", "rater": rater, "label": label}
+        for item, labels in ((2, ("yes", "no")), ("1", ("yes", "no")), (1, (None, "no")), ("3", ("no", "no")))
+        for rater, label in zip("ab", labels, strict=True)
+        if (item, rater) != (1, "b")
+    ]
+    by_row, by_column = table_of(rows), table_of(pd.DataFrame(rows))
+    assert by_row.item_ids == ("2", "1", "3")
+    pd.testing.assert_frame_equal(by_row.to_frame(), by_column.to_frame())
+    votes = by_row.to_frame().query("sample == 0")
+    assert votes.item_id.tolist() == ["2", "2", "1", "1", "3", "3"]
+    assert votes.label.tolist() == ["MET", "UNMET", "MET", "UNMET", "UNMET", "UNMET"]

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
+import re
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, time
-from typing import Annotated, Any, Literal, NamedTuple, Self, TypeAlias, TypeVar
+from typing import Annotated, Any, Final, Literal, NamedTuple, Self, TypeAlias, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, field_validator
 
@@ -18,7 +20,7 @@ from autorubric.errors import ArgumentError, ReplyError
 from autorubric.rubric.rubric import Rubric
 from autorubric.support.field_types import NonEmptyText
 from autorubric.support.json_text import parse_json
-from autorubric.support.objects import Json, is_number
+from autorubric.support.objects import IdentityCache, Json, is_number
 from autorubric.support.reading_errors import FilePath, SyntaxFault, nearest_key, short_repr
 
 CodeT = TypeVar("CodeT")
@@ -27,12 +29,44 @@ Labels = list[Json] | dict[str, Json]
 """One label per criterion, in the rubric's order or by name; None for a missing label."""
 
 
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_JSON_START: Final = re.compile(r'[ \t\n\r]*+(?:["{\[0-9-]|true|false|null)')
+_MANY: Final = 10**18
+_to_json: Final = json.JSONEncoder(allow_nan=False).encode
+
+
+class _ConvertedError(Exception):
+    """A value that conversion to JSON and back would change or refuse."""
+
+
 def as_json(given: Any) -> Json:
     """Return a copy of a value after conversion to JSON and back."""
     try:
-        return json.loads(json.dumps(given, allow_nan=False))
+        return _copy_json(given)
+    except (_ConvertedError, RecursionError):
+        pass
+    try:
+        return json.loads(_to_json(given))
     except (TypeError, ValueError) as error:
         raise ValueError(f"the value cannot be stored as JSON: {error}") from None
+
+
+def _copy_json(given: Any) -> Json:
+    """Return a copy of a value that is JSON already, which most are; this is faster than converting it."""
+    kind = given.__class__
+    # Two surrogates in a row would become one character.
+    if kind is str and (given.isascii() or not _SURROGATE.search(given)):
+        return given
+    if given is None or kind is bool or (kind is float and math.isfinite(given)):
+        return given
+    # Python rejects integers with thousands of digits.
+    if kind is int and -_MANY < given < _MANY:
+        return given
+    if kind is list:
+        return [_copy_json(one) for one in given]
+    if kind is dict and {*map(type, given)} <= {str}:
+        return {_copy_json(key): _copy_json(one) for key, one in given.items()}
+    raise _ConvertedError
 
 
 def to_json_cell(cell: Any) -> Json:
@@ -41,7 +75,7 @@ def to_json_cell(cell: Any) -> Json:
     Dates and times become text in ISO 8601, and sets sorted lists; everything else that JSON lacks, such as a
     decimal or infinity, becomes its text.
     """
-    if cell is None or isinstance(cell, (str, bool, int)):
+    if cell is None or isinstance(cell, (str, bool, int)) or (type(cell) is float and math.isfinite(cell)):
         return cell
     try:
         return json.loads(json.dumps(cell, default=_to_plain, allow_nan=False))
@@ -51,7 +85,7 @@ def to_json_cell(cell: Any) -> Json:
 
 def decode_cell(cell: Any) -> Json:
     """Decode a cell of a file as JSON, or return it unchanged if it is not JSON."""
-    if not isinstance(cell, str):
+    if not isinstance(cell, str) or not _JSON_START.match(cell):
         return cell
     try:
         return parse_json(cell)
@@ -122,6 +156,8 @@ class DataItem(BaseModel):
     @field_validator("submission")
     @classmethod
     def _check_submission(cls, given: Json) -> Json:
+        if given is None or isinstance(given, str):
+            return given
         try:
             Submission.parse(given)
         except ArgumentError as error:
@@ -385,11 +421,30 @@ def bind_item(criterion: BaseCriterion, item: DataItem) -> BaseCriterion:
     return criterion.bind(Submission.parse(item.submission))
 
 
+_VALID_LABELS: Final = IdentityCache[BaseCriterion, set[tuple[type, Json]]](lambda criterion: set())
+_MOST_LABELS: Final = 1000
+"""Maximum number of different labels of a criterion that are remembered as valid."""
+
+
+def _check_label(criterion: BaseCriterion, item: DataItem, label: Json) -> None:
+    """Raise a `ReplyError` if a label is not an answer to the criterion."""
+    # The candidates of a ranking depend on the item.
+    if criterion.level == "ranking" or not isinstance(label, str | int | float):
+        bind_item(criterion, item).parse_truth(label)
+        return
+    valid = _VALID_LABELS.of(criterion)
+    if (type(label), label) not in valid:
+        bind_item(criterion, item).parse_truth(label)
+        if len(valid) < _MOST_LABELS:
+            valid.add((type(label), label))
+
+
 def _faults_in(item: DataItem, labels: Labels, rubric: Rubric, at: FilePath) -> Iterator[LabelFault]:
+    names = rubric.names
     if isinstance(labels, list) and len(labels) != len(rubric):
-        names = ", ".join(rubric.names)
         message = (
-            f"got {len(labels)} labels for {len(rubric)} criteria; use a label or null for each: {names}"
+            f"got {len(labels)} labels for {len(rubric)} criteria; use a label or null for each: "
+            f"{', '.join(names)}"
         )
         yield LabelFault(at, message)
         return
@@ -397,11 +452,11 @@ def _faults_in(item: DataItem, labels: Labels, rubric: Rubric, at: FilePath) -> 
         labels.items() if isinstance(labels, dict) else enumerate(labels)
     )
     for key, label in given:
-        name = key if isinstance(key, str) else rubric.names[key]
-        if name not in rubric.names:
-            yield LabelFault((*at, name), f"unknown criterion {name!r}; {nearest_key(name, rubric.names)}")
+        name = key if isinstance(key, str) else names[key]
+        if name not in names:
+            yield LabelFault((*at, name), f"unknown criterion {name!r}; {nearest_key(name, names)}")
             continue
         try:
-            bind_item(rubric.by_name(name), item).parse_truth(label)
+            _check_label(rubric.by_name(name), item, label)
         except ReplyError as error:
             yield LabelFault((*at, key), str(error), str(error).replace(short_repr(label), ""))

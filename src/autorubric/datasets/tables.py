@@ -7,6 +7,7 @@ import json
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
@@ -116,6 +117,8 @@ class TableReader:
         self._rubric = rubric
         self._form = form
         self._own = list(DataItem.model_fields) if form == "json" else TABLE_COLUMNS
+        # Labels repeat, and items copy those that are lists or mappings.
+        self._label = lru_cache(maxsize=1000)(self._read_label)
 
     def read(
         self,
@@ -164,22 +167,23 @@ class TableReader:
         metadata: dict[str, Json] = {}
         for column, given in pairs:
             cell = cells.get(column)
+            part, name = _part_of(column)
             if cell is None:
                 if column == "submission" and given not in row and self._form == "json":
                     self.faults.add(at, f"the key {given!r} is missing")
-            elif column.startswith(TRUTH):
-                label = self._label(column.removeprefix(TRUTH), cell)
+            elif part == TRUTH:
+                label = self._label(name, cell) if isinstance(cell, str) else cell
                 if label is not None:
-                    labels[column.removeprefix(TRUTH)] = label
-            elif column.startswith(META):
+                    labels[name] = label
+            elif part == META:
                 is_encoded = self._form == "text" and given.startswith(META)
-                metadata[column.removeprefix(META)] = decode_cell(cell) if is_encoded else cell
-            elif (field := column.removesuffix(_TWIN)) == column:
+                metadata[name] = decode_cell(cell) if is_encoded else cell
+            elif part != _TWIN:
                 # In DataFrames, Parquet files and JSON, ids may be numbers.
                 whole = column == "id" and isinstance(cell, int)
                 fields[column] = str(cell) if whole else cell
-            elif cells.get(field) in (None, ""):
-                fields[field] = self._parse_twin(column, cell, (*at, column))
+            elif cells.get(name) in (None, ""):
+                fields[name] = self._parse_twin(column, cell, (*at, column))
             else:
                 metadata[column] = cell
         for key, given_apart in (("ground_truth", labels), ("metadata", metadata)):
@@ -190,7 +194,7 @@ class TableReader:
 
     def _cell(self, cell: Any) -> Json:
         """Return a cell as JSON; None if it is empty."""
-        if self._form == "json":
+        if self._form == "json" or (cell.__class__ is str and cell):
             return cell
         found = to_json_cell(cell)
         return None if self._form == "text" and found == "" else found
@@ -204,12 +208,12 @@ class TableReader:
             self.faults.add(at, f"{error}; {column} must contain JSON. {hint}")
             return None
 
-    def _label(self, name: str, cell: Any) -> Json:
-        """Return a label, which is decoded from JSON if only the decoded value is valid for the rubric.
+    def _read_label(self, name: str, cell: str) -> Json:
+        """Return the label in a text, decoded from JSON if only the decoded value is valid for the rubric.
 
         A text such as `N/A` that is not an answer of the criterion is not a label.
         """
-        if self._form == "json" or not isinstance(cell, str) or self._rubric is None:
+        if self._form == "json" or self._rubric is None:
             return cell
         criterion = self._rubric.by_name(name)
         if is_no_label(cell, criterion):
@@ -223,6 +227,15 @@ class TableReader:
             code = None if answer is None else answer.code
             return label if label is not cell or code is None or isinstance(code, str) else code
         return cell
+
+
+@lru_cache(maxsize=1000)
+def _part_of(column: str) -> tuple[str, str]:
+    """Return what a column of the dataset format holds, a prefix or suffix or nothing, and its name."""
+    for prefix in (TRUTH, META):
+        if column.startswith(prefix):
+            return prefix, column.removeprefix(prefix)
+    return (_TWIN if column.endswith(_TWIN) else ""), column.removesuffix(_TWIN)
 
 
 def items_of_rows(

@@ -6,11 +6,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, get_args
 
+import numpy as np
+
 from autorubric.criteria.base import BaseCriterion
 from autorubric.criteria.values import Answer, Level, Submission, VoteStatus
 from autorubric.errors import ArgumentError, ReplyError
 from autorubric.metrics.core.item_scores import PANEL, TRUTH, LabelledDataset, Rater, RaterKind
-from autorubric.metrics.core.scales import Binary, Interval, Scale, infer_scale, is_missing
+from autorubric.metrics.core.scales import Array, Binary, Interval, Scale, infer_scale, is_missing
 from autorubric.metrics.core.votes_table import Cell, MeasuredCriterion, TableRows
 from autorubric.support.frames import as_pandas, is_frame
 
@@ -46,63 +48,124 @@ class LabelRow(NamedTuple):
     status: str | None  # status of the vote; None if the table does not specify it
 
 
-def label_rows(table: Any) -> list[LabelRow]:
+class Column(NamedTuple):
+    """A column in which cells share their values."""
+
+    codes: Array  # position of each cell's value
+    values: list[Any]  # distinct values, in order of appearance
+
+    def read(self, read: Callable[[Any], Any]) -> Column:
+        """Return the column with `read` applied to each value."""
+        return Column(self.codes, [read(value) for value in self.values])
+
+    def cells(self) -> list[Any]:
+        """Return the value of each cell."""
+        return [self.values[code] for code in self.codes.tolist()]
+
+
+def distinct_codes(keys: Array) -> tuple[Array, Array]:
+    """Return codes of integers in order of appearance, and the position at which each code first appears."""
+    import pandas as pd  # imported here so that pandas is loaded only when needed
+
+    codes = pd.factorize(keys)[0]
+    return codes, np.flatnonzero(np.diff(np.maximum.accumulate(codes), prepend=-1))
+
+
+def join_columns(columns: Sequence[Column]) -> Column:
+    """Return a column whose values are tuples of the columns' values."""
+    codes, first = distinct_codes(columns[0].codes)
+    for column in columns[1:]:
+        codes, first = distinct_codes(codes * len(column.values) + column.codes)
+    parts = (Column(column.codes[first], column.values).cells() for column in columns)
+    return Column(codes, list(zip(*parts, strict=True)))
+
+
+def column_of(cells: Iterable[Any]) -> Column:
+    """Return cells as a column; cells of different types are different values, such as 1 and True."""
+    known: dict[Any, int] = {}
+    codes = [known.setdefault((cell.__class__, cell), len(known)) for cell in cells]
+    return Column(np.array(codes, dtype=np.int64), [cell for _, cell in known])
+
+
+class LabelRows(NamedTuple):
+    """The rows of a label table as columns."""
+
+    item: Column
+    criterion: Column
+    vote: Column  # the other fields of each `LabelRow`
+
+    @classmethod
+    def of(cls, rows: Sequence[LabelRow]) -> LabelRows:
+        """Return rows as columns."""
+        # A label that cannot be hashed is a value of its own.
+        keys = [
+            (row.label.__class__, *row[2:]) if isinstance(row.label, _PLAIN) else at
+            for at, row in enumerate(rows)
+        ]
+        codes, first = distinct_codes(column_of(keys).codes)
+        votes = Column(codes, [rows[at][2:] for at in first.tolist()])
+        return cls(column_of(row.item_id for row in rows), column_of(row.criterion for row in rows), votes)
+
+    def rows(self) -> list[LabelRow]:
+        """Return the rows."""
+        cells = zip(self.item.cells(), self.criterion.cells(), self.vote.cells(), strict=True)
+        return [LabelRow(item, criterion, *vote) for item, criterion, vote in cells]
+
+
+_PLAIN = (str, int, float, type(None))
+
+
+def label_rows(table: Any) -> LabelRows:
     """Read the rows of a long table."""
     table = as_pandas(table)
     if is_frame(table) and (rows := _frame_rows(table)) is not None:
         return rows
-    return [_row(number, row) for number, row in enumerate(_rows_of(table))]
+    return LabelRows.of([_row(number, row) for number, row in enumerate(_rows_of(table))])
 
 
-def _frame_rows(frame: Any) -> list[LabelRow] | None:
+def _frame_rows(frame: Any) -> LabelRows | None:
     """Read a DataFrame by column, parsing each distinct value once; None if it must be read by row."""
     names = list(frame.columns)
     if not {*NEEDED}.issubset(names) or len(set(names)) != len(names) or not {"label", "value"} & set(names):
         return None
-    columns = {name: frame[name].tolist() for name in names if name in _READ}
-    nothing = [None] * len(frame)
-    kinds = columns.get("rater_kind", columns.get("rater_type", nothing))
-    labels = columns["label" if "label" in columns else "value"]
+    nothing = Column(np.zeros(len(frame), dtype=np.int64), [None])
     try:
-        numbers = list(
-            zip(
-                _each(labels, is_missing),
-                columns.get("number", nothing),
-                columns.get("value", nothing),
-                strict=True,
-            )
+        columns = {name: _frame_column(frame[name]) for name in names if name in _READ}
+        kinds = columns.get("rater_kind", columns.get("rater_type", nothing))
+        labels = columns["label" if "label" in columns else "value"]
+        numbers = nothing
+        if "label" in columns:
+            given = [columns.get(name, nothing) for name in ("number", "value")]
+            numbers = join_columns([labels.read(is_missing), *given]).read(lambda one: _number(*one))
+        votes = (
+            join_columns([columns["rater"].read(_name), kinds]).read(lambda pair: _rater(0, *pair)),
+            columns.get("sample", nothing).read(lambda sample: _whole(0, sample)),
+            columns.get("order", nothing).read(lambda order: None if is_missing(order) else str(order)),
+            labels.read(lambda label: None if is_missing(label) or label == "" else label),
+            numbers,
+            columns.get("status", nothing).read(lambda status: _status(0, status)),
         )
-        return list(
-            map(
-                LabelRow,
-                _each(columns["item_id"], _name),
-                _each(columns["criterion"], _name),
-                _each(
-                    list(zip(columns["rater"], kinds, strict=True)),
-                    lambda pair: _rater(0, _name(pair[0]), pair[1]),
-                ),
-                _each(columns.get("sample", nothing), lambda sample: _whole(0, sample)),
-                _each(columns.get("order", nothing), lambda order: None if is_missing(order) else str(order)),
-                _each(labels, lambda label: None if is_missing(label) or label == "" else label),
-                nothing if "label" not in columns else _each(numbers, lambda given: _number(*given)),
-                _each(columns.get("status", nothing), lambda status: _status(0, status)),
-            )
-        )
+        item, criterion = _names(columns["item_id"]), _names(columns["criterion"])
+        return LabelRows(item, criterion, join_columns(votes))
     except (ArgumentError, TypeError, ValueError):
         # Reading by row reports where an error is, and also accepts values that cannot be hashed.
         return None
 
 
-def _each(column: list[Any], read: Callable[[Any], Any]) -> list[Any]:
-    """Apply `read` to each value, calling it once per distinct type and value."""
-    known: dict[Any, Any] = {}
-    found = []
-    for value in column:
-        key = (value.__class__, value)
-        if key not in known:
-            known[key] = read(value)
-        found.append(known[key])
-    return found
+def _frame_column(column: pd.Series) -> Column:
+    import pandas as pd
+
+    plain = isinstance(column.dtype, np.dtype) and column.dtype.kind in "iufb"
+    if plain or pd.api.types.infer_dtype(column, skipna=False) == "string":
+        codes, values = pd.factorize(column.to_numpy(), use_na_sentinel=False)
+        return Column(codes, values.tolist())
+    return column_of(column.tolist())
+
+
+def _names(column: Column) -> Column:
+    """Return a column as names; values of different types may have the same name."""
+    named = column_of(map(_name, column.values))
+    return Column(named.codes[column.codes], named.values)
 
 
 def _name(value: Any) -> str:
@@ -259,14 +322,14 @@ class _OnScale:
 
 
 def criteria_on_scales(
-    rows: Sequence[LabelRow], scales: Scale | Mapping[str, Scale] | None
-) -> tuple[dict[tuple[str, str], LabelledCriterion], tuple[str, ...]]:
-    """Return the `LabelledCriterion` of each row's criterion, and notes on inferred scales."""
+    rows: LabelRows, scales: Scale | Mapping[str, Scale] | None
+) -> tuple[dict[str, LabelledCriterion], tuple[str, ...]]:
+    """Return the `LabelledCriterion` of each criterion, and notes on inferred scales."""
     labels: dict[str, list[Any]] = {}
-    for row in rows:
-        answers = labels.setdefault(row.criterion, [])
-        if row.status in (None, "answered"):
-            answers.append(row.label if row.number is None or row.label is not None else row.number)
+    for name, (_, _, _, label, number, status) in join_columns([rows.criterion, rows.vote]).values:
+        answers = labels.setdefault(name, [])
+        if status in (None, "answered"):
+            answers.append(label if number is None or label is not None else number)
     criteria: dict[str, LabelledCriterion] = {}
     inferred: dict[str, list[str]] = {}
     for name, seen in labels.items():
@@ -279,10 +342,7 @@ def criteria_on_scales(
             criteria[name] = _OnScale(_measured_criterion(name, scale), scale)
     if isinstance(scales, Mapping) and (unknown := [name for name in scales if name not in labels]):
         raise ArgumentError(f"unknown criteria {unknown!r} in scales; the table has {list(labels)!r}")
-    placed = {
-        (row.item_id, row.criterion): criteria[row.criterion] for row in rows if row.criterion in criteria
-    }
-    return placed, tuple(_note(scale, names) for scale, names in inferred.items())
+    return criteria, tuple(_note(scale, names) for scale, names in inferred.items())
 
 
 _MOST_CATEGORIES = 20
@@ -338,20 +398,18 @@ def criteria_of_dataset(
 ) -> tuple[dict[tuple[str, str], LabelledCriterion], list[LabelRow]]:
     """Return the criteria of each item, and the dataset's labels and ratings as rows."""
     criteria: dict[tuple[str, str], LabelledCriterion] = {}
+    known: dict[int, _OnCriterion] = {}
     rows: list[LabelRow] = []
     for i, item_id in enumerate(ids):
         submission = Submission.parse(dataset.items[i].submission)
         for criterion in dataset.get_item_rubric(i):
-            criteria[item_id, criterion.name or ""] = _OnCriterion(criterion.bind(submission))
+            bound = criterion.bind(submission)
+            criteria[item_id, criterion.name or ""] = known.setdefault(id(bound), _OnCriterion(bound))
         by_rater = [(TRUTH, dataset.item_truth(i) or {})]
         by_rater += [(("human", rater), labels) for rater, labels in dataset.item_ratings(i).items()]
         for rater, labels in by_rater:
             rows += [LabelRow(item_id, n, rater, None, None, raw, None, None) for n, raw in labels.items()]
     return criteria, rows
-
-
-LabelledCriteria: TypeAlias = Mapping[tuple[str, str], LabelledCriterion]
-"""A mapping from (item id, criterion name) to `LabelledCriterion`."""
 
 
 def declared_answer(criterion: LabelledCriterion, label: Any) -> Answer | None:

@@ -6,7 +6,10 @@ import statistics
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeAlias
+
+import numpy as np
 
 from autorubric.criteria.values import Answer, Level
 from autorubric.datasets.item import TruthRule, truth_answer, truth_number
@@ -22,14 +25,18 @@ from autorubric.metrics.core.item_scores import (
 )
 from autorubric.metrics.core.label_rows import (
     NO_ANSWER,
-    LabelledCriteria,
+    Column,
     LabelledCriterion,
     LabelRow,
+    LabelRows,
     abstention,
+    column_of,
     criteria_of_dataset,
     criteria_on_scales,
     declared_answer,
+    distinct_codes,
     is_no_answer,
+    join_columns,
     label_rows,
 )
 from autorubric.metrics.core.read_votes import read_votes
@@ -71,15 +78,17 @@ def table_of(
     rows = label_rows(result)
     if dataset is None:
         criteria, notes = criteria_on_scales(rows, scales)
-        return _assemble(rows, criteria, list(dict.fromkeys(r.item_id for r in rows)), truth, notes)
+        return _assemble(rows, lambda item_id, name: criteria.get(name), rows.item.values, truth, notes)
     if scales is not None:
         raise ArgumentError("the criteria of the dataset define the scales; omit scales")
     dataset = with_truth_rule(_check_dataset(dataset), truth)
     ids = [dataset.item_id(i) for i in range(len(dataset.items))]
-    criteria, labels = criteria_of_dataset(dataset, ids)
-    _check_known(rows, criteria, ids)
-    given = {(row.item_id, row.criterion) for row in rows if row.rater == TRUTH}
-    return _assemble([*rows, *(row for row in labels if row[:2] not in given)], criteria, ids, truth)
+    placed, labels = criteria_of_dataset(dataset, ids)
+    given = rows.rows()
+    _check_known(given, placed, ids)
+    labelled = {row[:2] for row in given if row.rater == TRUTH}
+    rows = LabelRows.of([*given, *(row for row in labels if row[:2] not in labelled)])
+    return _assemble(rows, lambda *at: placed.get(at), ids, truth)
 
 
 def dataset_of(result: SupportsGradedRun, dataset: LabelledDataset | None = None) -> LabelledDataset:
@@ -124,27 +133,45 @@ _RaterVotes: TypeAlias = "list[tuple[LabelRow, Answer | None, str]]"
 
 
 def _assemble(
-    rows: Sequence[LabelRow],
-    criteria: LabelledCriteria,
+    rows: LabelRows,
+    find: Callable[[str, str], LabelledCriterion | None],
     ids: Sequence[str],
     truth: TruthRule | None,
     notes: tuple[str, ...] = (),
 ) -> VotesTable:
     built = TableRows()
     reader = _LabelReader(built, truth)
-    by_cell: dict[tuple[str, str], dict[Rater, _RaterVotes]] = {}
-    for row in rows:
-        at = row[:2]
-        criterion = criteria.get(at)
-        if criterion is None or (row.label is None and row.number is None and row.status is None):
-            continue
-        by_rater = by_cell.get(at)
-        if by_rater is None:
-            by_rater = by_cell[at] = {}
-        by_rater.setdefault(row.rater, []).append((row, *reader.read(criterion, row)))
+    is_given = [any(one is not None for one in vote[3:]) for vote in rows.vote.values]
+    kept = np.flatnonzero(np.array(is_given, dtype=bool)[rows.vote.codes])
+    item, name, vote = (Column(column.codes[kept], column.values) for column in rows)
+    cells = join_columns([item, name])
+    found = [find(*at) for at in cells.values]
+    on = column_of(map(id, found))
+    # Each distinct vote on a criterion is read once, in the order of the rows.
+    reads = join_columns([Column(on.codes[cells.codes], on.values), vote])
+    _, first = distinct_codes(reads.codes)
+    votes: list[_Vote | None] = []
+    for cell, (_, given) in zip(cells.codes[first].tolist(), reads.values, strict=True):
+        criterion = found[cell]
+        row = LabelRow(*cells.values[cell], *given)
+        votes.append(None if criterion is None else reader.read(criterion, row))
+
+    def add(at: tuple[str, str], criterion: LabelledCriterion, codes: Sequence[int]) -> None:
+        by_rater: dict[Rater, _RaterVotes] = {}
+        for code in codes:
+            row, read = LabelRow(*at, *reads.values[code][1]), votes[code]
+            assert read is not None
+            by_rater.setdefault(row.rater, []).append((row, *read))
+        _add_cell(reader, criterion, places[at[0]], by_rater)
+
     places = {item_id: i for i, item_id in enumerate(ids)}
-    for (item_id, name), by_rater in by_cell.items():
-        _add_cell(reader, criteria[item_id, name], places[item_id], by_rater)
+    in_order = reads.codes[np.argsort(cells.codes, kind="stable")].tolist()
+    ends = np.cumsum(np.bincount(cells.codes, minlength=len(found))).tolist()
+    for at, criterion, start, end in zip(cells.values, found, [0, *ends], ends, strict=False):
+        if criterion is not None:
+            codes = tuple(in_order[start:end])
+            # Cells with the same votes have the same rows.
+            built.repeat(places[at[0]], codes, None, partial(add, at, criterion, codes))
     return built.table(tuple(ids), scores={}, notes=notes)
 
 
