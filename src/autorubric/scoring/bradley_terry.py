@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, Literal, NamedTuple
 
 TieModel = Literal["half", "davidson"]
@@ -25,8 +26,7 @@ TieModel = Literal["half", "davidson"]
 _STEPS, _SETTLED = 200, 1e-12
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Contest:
+class Contest(NamedTuple):
     """Two players and how often each won; the counts can be fractional weights."""
 
     left: int
@@ -51,11 +51,16 @@ class StrengthFit:
     apart: tuple[int, ...] = field(default=())
 
 
-class _Outcome(NamedTuple):
-    """One outcome of a comparison: the coefficients of the strengths in its logit, and its count."""
+class _Outcomes(NamedTuple):
+    """The possible outcomes of all pairs: left wins, right wins and, with a tie strength, tie.
 
-    of: Mapping[int, float]
-    seen: float
+    After the players come the tie strength, if any, and the average player, whose strength is always 0.
+    """
+
+    of: Any  # parameters of each pair, shape `(k, n_pairs)`: left, right and, with it, the tie strength
+    seen: Any  # count of each outcome, shape `(k, n_pairs)`
+    possible: Any  # whether the pair can have the outcome: no ties with the average player
+    parts: Any  # coefficients of the parameters (columns) in the logit of each outcome, shape `(k, k)`
 
 
 def fit_strengths(
@@ -73,12 +78,11 @@ def fit_strengths(
     davidson = ties == "davidson" and any(contest.tied for contest in contests)
     outcomes = _outcomes(n_players, contests, davidson, prior or 0.0)
     solved = _newton(outcomes, n_players, n_players + davidson)
-    mean = sum(solved[:n_players]) / n_players
-    strengths = tuple(strength - mean for strength in solved[:n_players])
+    strengths = tuple((solved[:n_players] - solved[:n_players].mean()).tolist())
     covariance = _covariance(outcomes, solved, n_players, bool(prior))
     if ties != "davidson":
         return StrengthFit(strengths=strengths, covariance=covariance)
-    tie_strength = math.exp(solved[-1]) if davidson else 0.0
+    tie_strength = math.exp(float(solved[-1])) if davidson else 0.0
     return StrengthFit(strengths=strengths, tie_strength=tie_strength, covariance=covariance)
 
 
@@ -112,36 +116,33 @@ def _reachable_players(start: int, to: Mapping[int, set[int]]) -> set[int]:
     return seen
 
 
-def _outcomes(
-    n_players: int, contests: Sequence[Contest], davidson: bool, prior: float
-) -> list[list[_Outcome]]:
-    """Return the possible outcomes of each pair; the tie strength comes after the players."""
-    found = []
-    for one in contests:
-        half = 0.0 if davidson else one.tied / 2
-        pair = [_Outcome({one.left: 1.0}, one.won + half), _Outcome({one.right: 1.0}, one.lost + half)]
-        if davidson:
-            pair.append(_Outcome({one.left: 0.5, one.right: 0.5, n_players: 1.0}, one.tied))
-        found.append(pair)
+def _outcomes(n_players: int, contests: Sequence[Contest], davidson: bool, prior: float) -> _Outcomes:
+    import numpy as np  # imported only if a model is fitted
+
+    rows = np.fromiter(chain.from_iterable(contests), float, 5 * len(contests)).reshape(-1, 5).T
+    of, seen = rows[:2].astype(np.int64), rows[2:]
+    possible = np.ones_like(seen, dtype=bool)
     if prior:
-        # The average player has strength 0.
-        half = prior / 2
-        found += [[_Outcome({player: 1.0}, half), _Outcome({}, half)] for player in range(n_players)]
-    return found
+        average = np.full(n_players, n_players + davidson)
+        of = np.hstack([of, [np.arange(n_players), average]])
+        seen = np.hstack([seen, np.repeat([[prior / 2], [prior / 2], [0.0]], n_players, axis=1)])
+        possible = np.hstack([possible, np.repeat([[True], [True], [False]], n_players, axis=1)])
+    if not davidson:
+        return _Outcomes(of, seen[:2] + seen[2] / 2, possible[:2], np.eye(2))
+    of = np.vstack([of, np.full(of.shape[1], n_players)])
+    return _Outcomes(of, seen, possible, np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.5, 0.5, 1.0]]))
 
 
-def _newton(outcomes: Sequence[Sequence[_Outcome]], n_players: int, size: int) -> list[float]:
+def _newton(outcomes: _Outcomes, n_players: int, size: int) -> Any:
     """Return the parameters that maximize the likelihood."""
     import numpy as np  # imported only if a model is fitted
 
     at = np.zeros(size)
     reached = _likelihood(outcomes, at)
     for _ in range(_STEPS):
-        slope, spread = np.zeros(size), np.zeros((size, size))
+        slope, spread = _slopes(outcomes, at)
         # Strengths are determined up to a constant; this fixes their sum without changing the likelihood.
-        spread[:n_players, :n_players] = 1.0
-        for pair in outcomes:
-            _add_slopes(pair, at, slope, spread)
+        spread[:n_players, :n_players] += 1.0
         step = np.linalg.solve(spread, slope)
         found = _likelihood(outcomes, at + step)
         while found < reached - _SETTLED * abs(reached) and np.abs(step).max() > _SETTLED:
@@ -150,11 +151,11 @@ def _newton(outcomes: Sequence[Sequence[_Outcome]], n_players: int, size: int) -
         at, reached = at + step, found
         if np.abs(step).max() < _SETTLED:
             break
-    return [float(one) for one in at]
+    return at
 
 
 def _covariance(
-    outcomes: Sequence[Sequence[_Outcome]], at: Sequence[float], n_players: int, anchored: bool
+    outcomes: _Outcomes, at: Any, n_players: int, anchored: bool
 ) -> tuple[tuple[float, ...], ...]:
     """Return the covariance of the centered strengths, from the information matrix at `at`.
 
@@ -162,46 +163,42 @@ def _covariance(
     """
     import numpy as np  # imported only if a model is fitted
 
-    size = len(at)
-    slope, spread = np.zeros(size), np.zeros((size, size))
+    spread = _slopes(outcomes, at)[1]
     if not anchored:
         # There is no information on the sum of the strengths; centring removes what is added here.
-        spread[:n_players, :n_players] = 1.0
-    for pair in outcomes:
-        _add_slopes(pair, at, slope, spread)
-    centre = np.eye(size)
-    centre[:n_players, :n_players] -= 1 / n_players
-    covariance = centre @ np.linalg.solve(spread, centre)
-    return tuple(tuple(float(one) for one in row[:n_players]) for row in covariance[:n_players])
+        spread[:n_players, :n_players] += 1.0
+    covariance = np.linalg.inv(spread)[:n_players, :n_players]
+    covariance -= covariance.mean(0)
+    covariance -= covariance.mean(1)[:, None]
+    return tuple(map(tuple, covariance.tolist()))
 
 
-def _add_slopes(pair: Sequence[_Outcome], at: Any, slope: Any, spread: Any) -> None:
-    """Add the contribution of one pair to the gradient and to the information matrix."""
-    total = sum(one.seen for one in pair)
-    shares = [math.exp(log) for log in _log_shares(pair, at)]
-    expected: dict[int, float] = {}
-    for one, share in zip(pair, shares, strict=True):
-        for p, x in one.of.items():
-            slope[p] += (one.seen - total * share) * x
-            expected[p] = expected.get(p, 0.0) + share * x
-            for q, y in one.of.items():
-                spread[p, q] += total * share * x * y
-    for p, x in expected.items():
-        for q, y in expected.items():
-            spread[p, q] -= total * x * y
+def _slopes(outcomes: _Outcomes, at: Any) -> tuple[Any, Any]:
+    """Return the gradient and the information matrix of the parameters."""
+    import numpy as np  # imported only if a model is fitted
+
+    of, seen, _, parts = outcomes
+    size = len(at) + 1
+    total = seen.sum(0)
+    shares = np.exp(_log_shares(outcomes, at))
+    slope = np.bincount(of.ravel(), weights=(parts.T @ (seen - total * shares)).ravel(), minlength=size)
+    expected = parts.T @ shares
+    products = (parts[:, :, None] * parts[:, None, :]).reshape(len(parts), -1).T @ shares
+    within = products.reshape(len(parts), *expected.shape) - expected[:, None] * expected
+    places = of[:, None] * size + of
+    spread = np.bincount(places.ravel(), weights=(total * within).ravel(), minlength=size * size)
+    return slope[:-1], spread.reshape(size, size)[:-1, :-1]
 
 
-def _likelihood(outcomes: Sequence[Sequence[_Outcome]], at: Any) -> float:
-    return math.fsum(
-        one.seen * log
-        for pair in outcomes
-        for one, log in zip(pair, _log_shares(pair, at), strict=True)
-        if one.seen
-    )
+def _likelihood(outcomes: _Outcomes, at: Any) -> float:
+    seen = outcomes.seen > 0
+    return float((outcomes.seen[seen] * _log_shares(outcomes, at)[seen]).sum())
 
 
-def _log_shares(pair: Sequence[_Outcome], at: Any) -> list[float]:
-    logits = [math.fsum(x * float(at[p]) for p, x in one.of.items()) for one in pair]
-    top = max(logits)
-    whole = top + math.log(math.fsum(math.exp(logit - top) for logit in logits))
-    return [logit - whole for logit in logits]
+def _log_shares(outcomes: _Outcomes, at: Any) -> Any:
+    import numpy as np  # imported only if a model is fitted
+
+    logits = outcomes.parts @ np.append(at, 0.0)[outcomes.of]
+    logits[~outcomes.possible] = -np.inf
+    logits -= logits.max(0)
+    return logits - np.log(np.exp(logits).sum(0))

@@ -26,7 +26,7 @@ from autorubric.metrics.core.contingency import renumber
 from autorubric.metrics.core.estimate import Estimate, Reason, TestStatistic
 from autorubric.metrics.core.intervals import t_statistic
 from autorubric.metrics.core.read_votes import Modes, cells_of
-from autorubric.metrics.core.resampling import Compute, Resampling, standard_error, weighted_units
+from autorubric.metrics.core.resampling import Resampling, standard_error, weighted_units
 from autorubric.metrics.core.scales import Array, Codes
 from autorubric.metrics.core.votes_table import (
     ANSWERED,
@@ -36,7 +36,7 @@ from autorubric.metrics.core.votes_table import (
     single_vote_rows,
 )
 from autorubric.metrics.figures.correlation import correlation_p_value, correlation_test
-from autorubric.metrics.figures.ranks import RankedPairs, spearman_of
+from autorubric.metrics.figures.ranks import spearman_matrix
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -286,15 +286,11 @@ def _partial_correlation(error: Array, length: Array, truth: Array, resampling: 
     error, truth = np.round(error, 12), np.round(truth, 12)
     units = weighted_units(n, None)
 
-    def spearman(a: Array, b: Array) -> Compute:
-        (seen_a, x), (seen_b, y) = (np.unique(column, return_inverse=True) for column in (a, b))
-        shape = (len(seen_a), len(seen_b))
-        return spearman_of(RankedPairs(x.reshape(-1), y.reshape(-1), shape, False, units))
-
-    rhos = [spearman(error, length), spearman(error, truth), spearman(length, truth)]
+    ranked = [np.unique(column, return_inverse=True) for column in (error, length, truth)]
+    places, sizes = [place.reshape(-1) for _, place in ranked], [len(seen) for seen, _ in ranked]
 
     def compute(weights: Array) -> Array:
-        with_length, with_truth, between = (rho(weights) for rho in rhos)
+        with_length, with_truth, between = spearman_matrix(weights, places, sizes)
         # A truth that does not vary explains nothing.
         constant = np.isnan(with_truth) | np.isnan(between)
         with_truth, between = (np.where(constant, 0.0, one) for one in (with_truth, between))

@@ -198,9 +198,10 @@ def _fit(
         fit = StrengthFit(strengths=None, apart=fit.apart)
     method = f"Bradley-Terry (ties {ties}{f', prior {prior:g}' if prior else ''})"
     games = [0] * len(names)
-    for one in contests:
-        for player in (one.left, one.right):
-            games[player] += int(one.won + one.lost + one.tied)
+    for left, right, *outcomes in contests:
+        of_pair = int(sum(outcomes))
+        games[left] += of_pair
+        games[right] += of_pair
     if fit.strengths is None or fit.covariance is None:
         apart = tuple(names[place] for place in fit.apart)
         reason = (

@@ -26,7 +26,6 @@ from autorubric.metrics.core.resampling import (
     weighted_units,
 )
 from autorubric.metrics.core.scales import Array, Codes
-from autorubric.metrics.figures.ranks import sums_before
 
 IccForm: TypeAlias = Literal["ICC(1,1)", "ICC(2,1)", "ICC(3,1)", "ICC(1,k)", "ICC(2,k)", "ICC(3,k)"]
 
@@ -332,17 +331,28 @@ def kendall_w(ratings: Any, **interval: Unpack[IntervalArguments]) -> Estimate:
     return replace(found, test=TestStatistic(name="chi-squared", value=statistic, df=df, p_value=p))
 
 
+# Blocks of resamples that stay in the processor's cache, and the count whose double fits into 32 bits.
+_BLOCK_CELLS = 2**16
+_SMALL_COUNT = 2**30
+
+
 def _compute(scores: Array) -> Compute:
     columns = [_RankOrder.of(column) for column in scores.T]
 
-    def compute(weights: Array) -> Array:
+    def compute_block(weights: Array) -> Array:
         summed = np.zeros_like(weights)
         spread = np.zeros(weights.shape[:-1])
+        counts = weights.astype(np.int32 if weights.sum(-1).max() < _SMALL_COUNT else np.int64)
         for column in columns:
-            ranks = column.midranks(weights)
+            ranks = column.midranks(counts).astype(float)
             summed += ranks
             spread += (weights * ranks * ranks).sum(-1)
         return np.clip(divide((weights * summed * summed).sum(-1), len(columns) * spread), 0.0, 1.0)
+
+    def compute(weights: Array) -> Array:
+        step = max(1, _BLOCK_CELLS // weights.shape[-1])
+        starts = range(0, len(weights), step)
+        return np.concatenate([compute_block(weights[start : start + step]) for start in starts])
 
     return compute
 
@@ -360,7 +370,11 @@ class _RankOrder(NamedTuple):
         ordered = column[order]
         return cls(order, np.searchsorted(ordered, column, "left"), np.searchsorted(ordered, column, "right"))
 
-    def midranks(self, weights: Array) -> Array:
-        """Return centred midranks of units drawn `weights` times, doubled so that counts stay integers."""
-        before = sums_before(weights[..., self.order])
-        return np.asarray(before[..., self.start] + before[..., self.end] - before[..., -1:])
+    def midranks(self, counts: Array) -> Array:
+        """Return centred midranks of units drawn `counts` times, doubled so that they stay integers."""
+        before = np.zeros((len(counts), counts.shape[1] + 1), dtype=counts.dtype)
+        np.cumsum(np.take(counts, self.order, axis=1), axis=1, dtype=counts.dtype, out=before[:, 1:])
+        found = np.take(before, self.start, axis=1)
+        found += np.take(before, self.end, axis=1)
+        found -= before[:, -1:]
+        return found

@@ -11,7 +11,7 @@ import numpy as np
 from autorubric.errors import ArgumentError
 from autorubric.metrics.core.contingency import CodedLabels, TableInput, drop_incomplete, encode, read_rows
 from autorubric.metrics.core.estimate import Estimate, Reason
-from autorubric.metrics.core.estimation import Figure, delta, estimate, logit_t
+from autorubric.metrics.core.estimation import Figure, delta, estimate, estimates, logit_t
 from autorubric.metrics.core.metric import CATEGORICAL, SIGNED, metric
 from autorubric.metrics.core.resampling import (
     CodedArguments,
@@ -232,18 +232,35 @@ def counts_estimate(
     coefficient: CountCoefficient, counts: Array, weights: Array, options: IntervalOptions, note: str = ""
 ) -> Estimate:
     """Compute the coefficient from units × K counts; units without ratings count as missing."""
+    return counts_estimates([coefficient], counts, weights, options, note)[0]
+
+
+def counts_estimates(
+    coefficients: Sequence[CountCoefficient],
+    counts: Array,
+    weights: Array,
+    options: IntervalOptions,
+    note: str = "",
+) -> list[Estimate]:
+    """Compute coefficients that all correct for chance, or one, over the same units and resamples."""
     rated = counts.sum(1) > 0
-    plain = coefficient.chance is no_chance
+    plain = coefficients[0].chance is no_chance
     smoothed = is_smoothed(options) and not plain and len(weights) > 0
     members, n_missing = drop_incomplete(rated, options.cluster)
     units = _units(counts[rated], weights, members, smoothed=smoothed)
     if not units.n:
-        return Estimate.undefined("no_ratings", method=coefficient.name, n_missing=n_missing)
-    if coefficient.needs_declared and len(weights) < 2:
-        return Estimate.undefined(
-            "single_category_scale", n=units.n, method=coefficient.name, n_missing=n_missing
-        )
-    return estimate(_figure(coefficient, weights), units, options, n_missing=n_missing, note=note)
+        names = [one.name for one in coefficients]
+        return [Estimate.undefined("no_ratings", method=name, n_missing=n_missing) for name in names]
+    defined = [one for one in coefficients if not (one.needs_declared and len(weights) < 2)]
+    figures = [_figure(one, weights) for one in defined]
+    notes = [note] * len(figures)
+    found = iter(estimates(figures, units, options, n_missing=n_missing, notes=notes) if figures else ())
+    return [
+        next(found)
+        if one in defined
+        else Estimate.undefined("single_category_scale", n=units.n, method=one.name, n_missing=n_missing)
+        for one in coefficients
+    ]
 
 
 def _units(counts: Array, weights: Array, members: Codes | None, *, smoothed: bool) -> Units:
@@ -300,7 +317,8 @@ def _figure(coefficient: CountCoefficient, weights: Array) -> Figure:
     return Figure(name=coefficient.name, compute=compute, reason=reason, analytic=delta)
 
 
-_FLEISS = CountCoefficient("Fleiss' kappa", fleiss_chance)
+FLEISS = CountCoefficient("Fleiss' kappa", fleiss_chance)
+AC1 = CountCoefficient("Gwet's AC1", ac_chance, needs_declared=True)
 _PERCENT = CountCoefficient("percent agreement", no_chance)
 
 
@@ -335,7 +353,7 @@ def fleiss_kappa(
             76(5), 378-382.
         [2] K. L. Gwet (2014), Handbook of inter-rater reliability, 4th ed., ch. 2.
     """
-    return _estimate_agreement(_FLEISS, ratings, counts, scale, weights, CodedOptions(**interval))
+    return _estimate_agreement(FLEISS, ratings, counts, scale, weights, CodedOptions(**interval))
 
 
 @metric(

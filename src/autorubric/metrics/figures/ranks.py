@@ -8,8 +8,9 @@ at most the threshold; such partners lie between two places."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -99,13 +100,23 @@ def spearman_of(ranked: RankedPairs) -> Callable[[Array], Array]:
         return _ratio(product, (rows * x * x).sum(-1), (columns * y * y).sum(-1))
 
     def on_weights(weights: Array) -> Array:
-        n = weights.sum(-1)[..., None]
-        x = _midranks(_margin(weights, ranked.x, ranked.shape[0]))[..., ranked.x] - n
-        y = _midranks(_margin(weights, ranked.y, ranked.shape[1]))[..., ranked.y] - n
-        squares = ((weights * v * v).sum(-1) for v in (x, y))
-        return _ratio((weights * x * y).sum(-1), *squares)
+        return spearman_matrix(weights, (ranked.x, ranked.y), ranked.shape)[0]
 
     return on_table if ranked.on_table else on_weights
+
+
+def spearman_matrix(weights: Array, places: Sequence[Codes], sizes: Sequence[int]) -> list[Array]:
+    """Compute Spearman's rho of each two columns, in the order of `combinations`; rank each once."""
+    n = weights.sum(-1)[..., None]
+    ranks = [
+        _midranks(_margin(weights, place, size))[..., place] - n
+        for place, size in zip(places, sizes, strict=True)
+    ]
+    squares = [(weights * v * v).sum(-1) for v in ranks]
+    return [
+        _ratio((weights * ranks[a] * ranks[b]).sum(-1), squares[a], squares[b])
+        for a, b in combinations(range(len(ranks)), 2)
+    ]
 
 
 def _margin(weights: Array, places: Codes, size: int) -> Array:

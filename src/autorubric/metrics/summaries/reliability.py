@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import combinations
 from typing import Any, Literal, NamedTuple, TypeAlias, Unpack, get_args
 
 import numpy as np
+from threadpoolctl import ThreadpoolController
 
 from autorubric.criteria.values import Level
 from autorubric.errors import ArgumentError
@@ -16,7 +18,7 @@ from autorubric.metrics.core.item_scores import Rater
 from autorubric.metrics.core.label_rows import ABSTENTION
 from autorubric.metrics.core.metric import CATEGORICAL
 from autorubric.metrics.core.read_votes import Cells, Column, Modes
-from autorubric.metrics.core.resampling import IntervalArguments, IntervalOptions
+from autorubric.metrics.core.resampling import CodedOptions, IntervalArguments, IntervalOptions
 from autorubric.metrics.core.result import ResultBase, figure_table
 from autorubric.metrics.core.scales import Array, Interval, Nominal, Ordinal, Scale, as_sequence
 from autorubric.metrics.core.votes_table import (
@@ -29,7 +31,15 @@ from autorubric.metrics.core.votes_table import (
 from autorubric.metrics.figures.icc import cronbach_alpha, icc, kendall_w
 from autorubric.metrics.figures.kappa import gwet_ac, kappa_of
 from autorubric.metrics.figures.krippendorff import krippendorff_alpha
-from autorubric.metrics.figures.many_raters import conger_kappa, fleiss_kappa, percent_agreement
+from autorubric.metrics.figures.many_raters import (
+    AC1,
+    FLEISS,
+    conger_kappa,
+    counts_estimates,
+    fleiss_kappa,
+    percent_agreement,
+    units_by_category,
+)
 from autorubric.metrics.summaries.agreement import level_of
 from autorubric.metrics.summaries.sides import read_column, scale_at
 from autorubric.metrics.summaries.table_metrics import category_values
@@ -242,6 +252,7 @@ def reliability_by_criterion(
 ) -> dict[str, Reliability]:
     """Compute reliability on each criterion, by its name (numbered if repeated); empty for one rater."""
     found: dict[str, Reliability] = {}
+    blas = ThreadpoolController()
     for place, name in enumerate(distinct_names(cells.criteria) if len(raters) > 1 else ()):
         scale = scale_at(cells, place)
         if scale is None:
@@ -254,7 +265,9 @@ def reliability_by_criterion(
             scale = Nominal((*map(str, scale.labels), ABSTENTION))
         # Kendall's W is slow to resample and adds little to the other metrics.
         stats = [stat for stat in USUAL[level_of(scale)] if stat != "kendall_w"]
-        found[name] = reliability_of(columns, [one[1] for one in raters], scale, stats, options)
+        # Starting the threads of matrix products would take longer than these products themselves.
+        with blas.limit(limits=1, user_api="blas"):
+            found[name] = reliability_of(columns, [one[1] for one in raters], scale, stats, options)
     return found
 
 
@@ -296,6 +309,14 @@ def _figures(
             "ac1": lambda: gwet_ac(ratings=codes, labels=size, **interval),
             "percent_agreement": lambda: percent_agreement(codes, labels=size, **interval),
         }
+        if codes.size and not isinstance(options.rng, np.random.Generator):
+            # A seed gives both the same resamples, and they are computed from the same sums.
+            both = cache(
+                lambda: counts_estimates(
+                    (FLEISS, AC1), units_by_category(codes, size), np.eye(size), CodedOptions(**interval)
+                )
+            )
+            by_name |= {"fleiss": lambda: both()[0], "ac1": lambda: both()[1]}
         places = scale.positions
         if places is None:
             return by_name
