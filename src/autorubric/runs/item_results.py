@@ -332,6 +332,21 @@ class StoredResults(View[ItemResult]):
         else:
             yield from self._decided
 
+    def scored(self) -> Iterator[tuple[int, float | None, Sequence[EnsembleCriterionReport] | None]]:
+        """Yield position, score and criterion reports (see `decided`) of each item, in dataset order."""
+        if self._index.open_votes:
+            # Votes that are newer than an item's line are not in its stored score.
+            for one in self:
+                report = one.report
+                yield (
+                    (one.item_idx, None, None)
+                    if report is None
+                    else (one.item_idx, report.score, report.report)
+                )
+            return
+        for score, (position, reports) in zip(self.scores(), self.decided(), strict=True):
+            yield position, score, reports
+
     def _decide(self) -> Iterator[tuple[int, list[EnsembleCriterionReport] | None]]:
         policy = getattr(self._build, "policy", None)
         if self._index.moved or self._index.open_votes or self._made or policy is None:
