@@ -14,7 +14,15 @@ from xml.etree import ElementTree
 import pandas as pd
 import pytest
 
-from autorubric import CriterionGrader, EvalResult, JudgeReply, JudgeRequest, RubricDataset, evaluate_sync
+from autorubric import (
+    CriterionGrader,
+    EvalResult,
+    JudgeReply,
+    JudgeRequest,
+    LengthPenalty,
+    RubricDataset,
+    evaluate_sync,
+)
 from autorubric.errors import ArgumentError
 from autorubric.runs.export import scores_table
 
@@ -79,7 +87,7 @@ def test_the_scores_table_of_a_stored_run_is_that_of_its_reports(tmp_path: Path)
     for name, judges in (("one", [judge]), ("two", [judge, other])):
         run = evaluate_sync(
             RubricDataset(rubric=RUBRIC, items=items),
-            CriterionGrader(judges=judges, length_penalty={"free_budget": 0, "max_cap": 9}),
+            CriterionGrader(judges=judges, length_penalty=LengthPenalty(free_budget=0, max_cap=9)),
             experiments_dir=tmp_path,
             experiment_name=name,
             show_progress=False,
