@@ -227,6 +227,11 @@ class StoredResults(View[ItemResult]):
         return self._result(self._positions[place])
 
     @property
+    def dataset(self) -> RubricDataset:
+        """The graded dataset."""
+        return self._dataset
+
+    @property
     def positions(self) -> Sequence[int]:
         """Position in the dataset of each result."""
         return self._positions
