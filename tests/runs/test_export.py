@@ -7,14 +7,24 @@ import io
 import json
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from xml.etree import ElementTree
 
 import pandas as pd
 import pytest
 
-from autorubric import CriterionGrader, EvalResult, JudgeReply, JudgeRequest, RubricDataset, evaluate_sync
+from autorubric import (
+    CriterionGrader,
+    EvalResult,
+    JudgeReply,
+    JudgeRequest,
+    LengthPenalty,
+    RubricDataset,
+    evaluate_sync,
+)
 from autorubric.errors import ArgumentError
+from autorubric.runs.export import scores_table
 
 RUBRIC = {
     "criteria": [
@@ -68,6 +78,22 @@ def test_scores_table(result: EvalResult) -> None:
     assert pd.isna(lost["score"])
     assert "no such word" in lost["error"]
     assert table["score"].dtype == "float64"
+
+
+def test_the_scores_table_of_a_stored_run_is_that_of_its_reports(tmp_path: Path) -> None:
+    """A stored run, whose votes are read in bulk, has the table of its items' reports, also with failures."""
+    items: list[dict[str, Any]] = [{"id": name, "submission": text} for name, text in TEXTS.items()]
+    items += [{"id": "again", "submission": "Fails."}, {"id": "none", "submission": None}]
+    for name, judges in (("one", [judge]), ("two", [judge, other])):
+        run = evaluate_sync(
+            RubricDataset(rubric=RUBRIC, items=items),
+            CriterionGrader(judges=judges, length_penalty=LengthPenalty(free_budget=0, max_cap=9)),
+            experiments_dir=tmp_path,
+            experiment_name=name,
+            show_progress=False,
+        )
+        plain: Any = SimpleNamespace(item_results=list(run.item_results))
+        pd.testing.assert_frame_equal(run.scores_table(), scores_table(plain), check_exact=True)
 
 
 def test_the_scores_table_agrees_with_the_run(result: EvalResult) -> None:

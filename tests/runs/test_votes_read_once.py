@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,10 +11,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from autorubric import DataItem, EvalResult
+from autorubric import DataItem, EvalResult, RubricDataset
 from autorubric.errors import RunFormatError
 from autorubric.metrics import compute_metrics, judge_report, votes_table
 from autorubric.metrics.core.read_votes import read_votes
+from autorubric.reports.page import report_html
+from autorubric.runs.export import scores_table
 from tests.reports.runs import graded, kinds_dataset, panel
 
 
@@ -62,6 +65,32 @@ def test_the_table_is_kept_until_items_are_added(folder: Path) -> None:
     assert judge_report(result).to_dict() == judge_report(EvalResult.from_experiment(folder)).to_dict()
     result.dataset.add_item(DataItem(submission="Sorry, again.", id="added"))
     assert read_votes(result, result.dataset).n_items == table.n_items + 1
+
+
+def test_scores_and_page_are_equal(folder: Path) -> None:
+    """The table of scores and the page are those of the reports."""
+    result = EvalResult.from_experiment(folder)
+
+    class Slow:
+        """The run with its results as a list."""
+
+        item_results = tuple(result.item_results)
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(result, name)
+
+    slow: Any = Slow()
+    pd.testing.assert_frame_equal(scores_table(result), scores_table(slow), check_exact=True)
+    assert report_html(result) == report_html(slow)
+
+
+def test_a_run_with_other_labels_has_its_own_table(folder: Path) -> None:
+    """The table of the labels in the run's folder is not the table of labels that were entered later."""
+    result = EvalResult.from_experiment(folder)
+    items = [one.model_copy(update={"ground_truth": None, "ratings": {}}) for one in result.dataset.items]
+    blank = RubricDataset(rubric=result.dataset.rubric, items=items)
+    assert ("truth", "truth") in read_votes(result, result.dataset).raters
+    assert ("truth", "truth") not in read_votes(replace(result, dataset=blank), blank).raters
 
 
 @pytest.mark.parametrize("change", ["cut", "another item", "not JSON"])

@@ -109,7 +109,8 @@ class ReadRun:
         results = _Results(list(view.item_results))
         # Items of a stored run are read from its folder on every access.
         dataset = view.dataset.subset(range(len(view.dataset.items)))
-        table = read_votes(results, dataset)
+        is_own = getattr(view.item_results, "dataset", None) is view.dataset
+        table = read_votes(view, view.dataset) if is_own else read_votes(results, dataset)
         return cls(view, dataset, results.item_results, table, distinct_names(table.criteria))
 
     def verdicts(self) -> VerdictCounts:

@@ -13,7 +13,9 @@ from xml.etree import ElementTree
 
 from autorubric.criteria.values import VerdictCounts
 from autorubric.errors import ArgumentError
+from autorubric.runs.item_results import StoredResults
 from autorubric.runs.items import ItemResult
+from autorubric.runs.lines import StoredItem
 from autorubric.scoring.reports import EnsembleCriterionReport, EnsembleEvaluationReport
 from autorubric.support.blocks import Block, Cell, ScalarBlock, TableBlock, TextBlock, as_text, printable
 from autorubric.support.read import load_pyarrow
@@ -83,7 +85,10 @@ def scores_table(run: ExportedRun) -> pd.DataFrame:
     """Return a DataFrame with one row per item; see `EvalResult.scores_table`."""
     import pandas as pd  # imported late, as few callers need a DataFrame
 
-    rows = [_row(one) for one in run.item_results]
+    if isinstance(run.item_results, StoredResults):
+        rows = [_row(line.position, line.item_id, line, report) for line, report in run.item_results.rows()]
+    else:
+        rows = [_row(one.item_idx, item_id_of(one), one, one.report) for one in run.item_results]
     between = dict.fromkeys(column for row in rows for column in row)
     families = [[column for column in between if column.startswith(one)] for one in ("judge.", "group.")]
     answers = [column for column in between if column.startswith(("answer.", "value."))]
@@ -100,9 +105,10 @@ def scores_table(run: ExportedRun) -> pd.DataFrame:
     return pd.DataFrame(table)
 
 
-def _row(result: ItemResult) -> dict[str, Any]:
-    report = result.report
-    head = {"item": result.item_idx, "item_id": item_id_of(result), "seconds": result.duration_seconds}
+def _row(
+    position: int, item_id: str, result: ItemResult | StoredItem, report: EnsembleEvaluationReport | None
+) -> dict[str, Any]:
+    head = {"item": position, "item_id": item_id, "seconds": result.duration_seconds}
     if report is None:
         return {**head, "error": result.error}
     row = {

@@ -20,6 +20,7 @@ from autorubric.runs.lines import StoredItem
 from autorubric.runs.manifest import VOTES
 from autorubric.runs.notices import Notices
 from autorubric.runs.vote_reader import SharedReports, StoredVotes, read_all_votes
+from autorubric.scoring.report_builder import scored_report
 from autorubric.scoring.votes import Votes
 
 if TYPE_CHECKING:
@@ -226,6 +227,11 @@ class StoredResults(View[ItemResult]):
         return self._result(self._positions[place])
 
     @property
+    def dataset(self) -> RubricDataset:
+        """The graded dataset."""
+        return self._dataset
+
+    @property
     def positions(self) -> Sequence[int]:
         """Position in the dataset of each result."""
         return self._positions
@@ -331,6 +337,40 @@ class StoredResults(View[ItemResult]):
             self._decided = found
         else:
             yield from self._decided
+
+    def scored(self) -> Iterator[tuple[int, float | None, Sequence[EnsembleCriterionReport] | None]]:
+        """Yield position, score and criterion reports (see `decided`) of each item, in dataset order."""
+        if self._index.open_votes:
+            # Votes that are newer than an item's line are not in its stored score.
+            for one in self:
+                report = one.report
+                yield (
+                    (one.item_idx, None, None)
+                    if report is None
+                    else (one.item_idx, report.score, report.report)
+                )
+            return
+        for score, (position, reports) in zip(self.scores(), self.decided(), strict=True):
+            yield position, score, reports
+
+    def rows(self) -> Iterator[tuple[StoredItem, EnsembleEvaluationReport | None]]:
+        """Yield line and report of each item in dataset order; reports may lack what `decided` omits."""
+        policy = getattr(self._build, "policy", None)
+        lines = {line.position: line for line in self.lines()}
+        if self._index.open_votes or policy is None:
+            for one in self:
+                yield lines[one.item_idx], one.report
+            return
+        for position, reports in self.decided():
+            line = lines[position]
+            if reports is None:
+                yield line, None
+            elif line.error or line.partial or line.verdicts is None:
+                # Shared reports have other items' errors, and lines of earlier versions are incomplete.
+                yield line, self._report(position, line, Notices())[0]
+            else:
+                root, spent = self._dataset.get_item_rubric(position).root, (line.tokens, line.cost)
+                yield line, scored_report(root, reports, policy, line.length_penalty, spent)
 
     def _decide(self) -> Iterator[tuple[int, list[EnsembleCriterionReport] | None]]:
         policy = getattr(self._build, "policy", None)

@@ -120,21 +120,32 @@ def build_report(
     penalty = length_penalty
     if penalty is None:
         penalty = submission_length_penalty(submission, policy.length_penalty)
+    spent = spend([vote for report in reports for vote in report.votes])
+    return scored_report(root, reports, policy, penalty, spent)
+
+
+def scored_report(
+    root: RubricGroup,
+    reports: list[EnsembleCriterionReport],
+    policy: GradingPolicy,
+    penalty: float,
+    spent: tuple[TokenUsage | None, float | None],
+) -> EnsembleEvaluationReport:
+    """Build the report on a submission from the reports on all criteria and its tokens and cost."""
     penalised = partial(subtract_penalty, penalty=penalty, normalize=policy.normalize)
     scored = _score(root, reports, policy)
     alone = _judge_scores(root, reports, policy, scored)
     agreements = [report.agreement for report in reports if report.agreement is not None]
-    usage, cost = spend([vote for report in reports for vote in report.votes])
     return EnsembleEvaluationReport(
         score=penalised(scored.score),
         raw_score=scored.raw,
         llm_raw_score=scored.raw,
         length_penalty=penalty,
-        node_scores=scored.node_scores,
+        node_scores=dict(scored.node_scores),
         report=reports,
         cannot_assess_count=[report.decision.status for report in reports].count("abstained"),
-        token_usage=usage,
-        completion_cost=cost,
+        token_usage=spent[0],
+        completion_cost=spent[1],
         error=_describe_failures(reports, scored),
         verdicts=VerdictCounts.sum(report.verdicts for report in reports),
         judge_scores={judge: penalised(score) for judge, score in alone.items()},
@@ -289,9 +300,24 @@ def _apply_condition(
     )
 
 
+_TREES: Final = IdentityCache[RubricGroup, dict[tuple[Any, ...], TreeScore]](lambda root: {})
+"""Scores of equal entries, by tree."""
+
+
+def _known_score(root: RubricGroup, entries: Mapping[str, Entry], policy: GradingPolicy) -> TreeScore:
+    """Return the score of entries in the order of the tree's leaves, computed once for equal entries."""
+    known, key = _TREES.of(root), (policy.normalize, *entries.values())
+    found = known.get(key)
+    if found is None:
+        if len(known) >= _MOST_OUTCOMES:
+            known.clear()
+        found = known[key] = score_tree(root, entries, normalize=policy.normalize)
+    return found
+
+
 def _score(root: RubricGroup, reports: Reports, policy: GradingPolicy) -> TreeScore:
     entries = {r.name: Entry.of(r.score_value, r.decision) for r in reports}
-    scored = score_tree(root, entries, normalize=policy.normalize)
+    scored = _known_score(root, entries, policy)
     if [1 for report in reports if report.score_value is not None and not report.decision.assumed]:
         return scored
     return TreeScore(score=None, raw=None, node_scores=dict.fromkeys(scored.node_scores))
@@ -324,7 +350,7 @@ def _judge_score(judge: str, root: RubricGroup, reports: Reports, policy: Gradin
     entries = {r.name: _judge_entry(r, own.get(r.name), policy) for r in reports}
     if all(entry.value is None or own[name].assumed for name, entry in entries.items()):
         return None
-    return score_tree(root, entries, normalize=policy.normalize).score
+    return _known_score(root, entries, policy).score
 
 
 def _judge_entry(report: EnsembleCriterionReport, own: Decision | None, policy: GradingPolicy) -> Entry:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from scipy.stats import ttest_rel
@@ -40,6 +42,31 @@ def graded(tmp_path: Path, name: str, letters: int, words: list[str], *, labels:
     grader = CriterionGrader(judges=[FunctionJudge(function=judge, judge_id="own")])
     dataset = RubricDataset(rubric=RUBRIC, items=items)
     return evaluate_sync(dataset, grader, experiment_name=name, experiments_dir=tmp_path, show_progress=False)
+
+
+def test_stored_runs_are_read_like_their_reports(tmp_path: Path) -> None:
+    """A stored run, whose votes are read in bulk, gives the figures of its items' reports."""
+
+    def judge(request: JudgeRequest) -> str:
+        text = str(request.submission.text)
+        if text == "elm" or (text == "sun" and request.criterion.name == "long"):
+            raise ValueError("no reply")
+        return "CANNOT_ASSESS" if text == "ice" else "MET" if len(text) > 4 else "UNMET"
+
+    items = [
+        DataItem(id=word, submission=word, ground_truth={"long": True, "vowel": False}) for word in WORDS
+    ]
+    grader = CriterionGrader(judges=[FunctionJudge(function=judge, judge_id="own")])
+    after = evaluate_sync(
+        RubricDataset(rubric=RUBRIC, items=items), grader, experiment_name="b", experiments_dir=tmp_path,
+        show_progress=False,
+    )  # fmt: skip
+    before = graded(tmp_path, "a", 2, WORDS, labels=True)
+    plain: list[Any] = [
+        SimpleNamespace(item_results=list(run.item_results), dataset=run.dataset, verdicts=run.verdicts)
+        for run in (before, after)
+    ]
+    assert run_difference(before, after) == run_difference(*plain)
 
 
 def test_figures_are_those_of_a_paired_t_test(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from importlib.resources import files
 from math import isfinite
 from pathlib import Path
@@ -18,6 +19,7 @@ from referencing import Registry, Resource
 from referencing.exceptions import Unresolvable
 from referencing.jsonschema import DRAFT202012
 
+from autorubric.apps.drafts.conformance import Check, conformance_check
 from autorubric.errors import (
     ArgumentError,
     JudgeError,
@@ -52,13 +54,14 @@ class SchemaFaultError(ReplyError):
     """Raised if a reply is JSON but does not follow the schema of critiques."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class CritiqueSchema:
     """A checked JSON schema with its validator."""
 
     schema: Mapping[str, Json]
     path: str | None  # of the schema file; None if the schema was passed as data
     validator: Any
+    conforms: Check | None  # a fast check that is true only if the validator finds nothing
 
     @classmethod
     def of(cls, given: Mapping[str, Json] | str | Path | None) -> CritiqueSchema:
@@ -70,18 +73,20 @@ class CritiqueSchema:
         else:
             schema = shipped if given is None else dict(_as_mapping(given, "schema"))
             path = _SHIPPED_PATH if schema == shipped else None
-        return cls(schema=schema, path=path, validator=_validator_of(schema))
+        validator = _validator_of(schema)
+        conforms = conformance_check(schema) if type(validator) is Draft202012Validator else None
+        return cls(schema=schema, path=path, validator=validator, conforms=conforms)
 
     @property
     def version(self) -> str | None:
         version = self.schema.get("version")
         return version if isinstance(version, str) else None
 
-    @property
+    @cached_property
     def digest(self) -> str:
         return json_digest(self.schema)
 
-    @property
+    @cached_property
     def text(self) -> str:
         return json.dumps(self._bare, ensure_ascii=False)
 
@@ -97,6 +102,8 @@ class CritiqueSchema:
 
     def check(self, critique: Json) -> None:
         """Raise `SchemaFaultError` if a critique does not follow the schema."""
+        if self.conforms is not None and self.conforms(critique):
+            return
         try:
             found = sorted(self.validator.iter_errors(critique), key=lambda fault: str(fault.absolute_path))
         except (Unresolvable, RecursionError, re.error) as error:

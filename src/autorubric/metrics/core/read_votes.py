@@ -52,7 +52,8 @@ def read_votes(result: SupportsGradedRun, dataset: LabelledDataset) -> VotesTabl
     The table of a stored run with its own dataset is kept as long as the run's results. Datasets only grow,
     so it is valid for the same dataset with the same number of items. Its arrays are read-only.
     """
-    if getattr(result, "dataset", None) is not dataset or not hasattr(result.item_results, "decided"):
+    # The run itself may have got another dataset, for example with other labels.
+    if getattr(result.item_results, "dataset", None) is not dataset:
         return _read_table(result, dataset)
     kept, size = _TABLES.of(result.item_results), len(dataset.items)
     if size not in kept:
@@ -96,10 +97,10 @@ def _reports_by_item(
 
     Items are matched by id.
     """
-    own = getattr(result, "dataset", None)
-    is_own = own is not None and own.items is dataset.items and own.rubric is getattr(dataset, "rubric", None)
-    if is_own and hasattr(result.item_results, "decided"):
-        return result.item_results.decided(), True
+    stored: Any = result.item_results
+    own = getattr(stored, "dataset", None)
+    if own is not None and own.items is dataset.items and own.rubric is getattr(dataset, "rubric", None):
+        return stored.decided(), True
     places = {dataset.item_id(i): i for i in range(len(dataset.items))}
     reports: dict[int, Sequence[EnsembleCriterionReport] | None] = {}
     for one in result.item_results:

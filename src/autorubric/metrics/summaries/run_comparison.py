@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from statistics import fmean
-from typing import Any, Literal, TypeAlias, Unpack, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, Unpack, get_args
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from autorubric.metrics.core.resampling import IntervalArguments, Resampling, Re
 from autorubric.metrics.core.result import ResultBase, column_table, format_interval
 from autorubric.metrics.core.scales import Array, Binary, Scale
 from autorubric.metrics.figures.bias import BiasResult, bias
-from autorubric.scoring.reports import EnsembleEvaluationReport
+from autorubric.scoring.reports import EnsembleCriterionReport
 from autorubric.support.blocks import Block, Cell, ScalarBlock, TableBlock, TextBlock, p_cell
 from autorubric.support.objects import Json
 
@@ -342,7 +342,7 @@ def run_difference(
             "the same dataset"
         )
     pairs = [(before[item], after[item]) for item in both]
-    score = _compare_pairs("score", [(_score(a), _score(b)) for a, b in pairs], resampling)
+    score = _compare_pairs("score", [(a.score, b.score) for a, b in pairs], resampling)
     answered = [(a, b) for a, b in pairs if not _has_assumed(a) and not _has_assumed(b)]
     values = [(_values(a), _values(b)) for a, b in pairs]
     names = dict.fromkeys(name for a, b in values for name in a if name in b)
@@ -361,7 +361,7 @@ def run_difference(
         score_answered=None
         if len(answered) == len(pairs)
         else _compare_pairs(
-            "score without assumed answers", [(_score(a), _score(b)) for a, b in answered], resampling
+            "score without assumed answers", [(a.score, b.score) for a, b in answered], resampling
         ),
         right=_compare_pairs("share right", right, resampling) if labelled else None,
         criteria=tuple(replace(one, adjusted_p=p) for one, p in zip(criteria, adjusted, strict=True)),
@@ -382,25 +382,35 @@ def _compare_pairs(
     )
 
 
-def _by_id(run: OwnedRun) -> dict[str, EnsembleEvaluationReport | None]:
-    return {run.dataset.item_id(item.item_idx): item.report for item in run.item_results}
+class _Graded(NamedTuple):
+    """The score and the criterion reports of an item."""
+
+    score: float | None
+    reports: Sequence[EnsembleCriterionReport] | None  # None if grading raised an error
 
 
-def _score(report: EnsembleEvaluationReport | None) -> float | None:
-    return None if report is None else report.score
+def _by_id(run: OwnedRun) -> dict[str, _Graded]:
+    found: dict[int, _Graded] = {}
+    if hasattr(run.item_results, "scored"):
+        found = {at: _Graded(score, reports) for at, score, reports in run.item_results.scored()}
+    else:
+        for one in run.item_results:
+            report = one.report
+            found[one.item_idx] = (
+                _Graded(None, None) if report is None else _Graded(report.score, report.report)
+            )
+    return {run.dataset.item_id(at): graded for at, graded in found.items()}
 
 
-def _has_assumed(report: EnsembleEvaluationReport | None) -> bool:
-    return report is not None and bool(report.assumed)
+def _has_assumed(graded: _Graded) -> bool:
+    return any(one.decision.assumed or one.decision.swayed for one in graded.reports or ())
 
 
-def _values(report: EnsembleEvaluationReport | None) -> _Values:
+def _values(graded: _Graded) -> _Values:
     """Return each criterion's contribution to the score; None if unreadable replies decided it."""
-    if report is None:
-        return {}
     return {
         one.name: None if one.decision.assumed or one.decision.swayed else one.score_value
-        for one in report.report
+        for one in graded.reports or ()
     }
 
 
@@ -408,15 +418,11 @@ def _truths(dataset: LabelledDataset) -> dict[str, Mapping[str, Json]]:
     return {dataset.item_id(at): dataset.item_truth(at) or {} for at in range(len(dataset.items))}
 
 
-def _shares_correct(
-    a: EnsembleEvaluationReport | None, b: EnsembleEvaluationReport | None, truth: Mapping[str, Json]
-) -> tuple[float | None, float | None]:
+def _shares_correct(a: _Graded, b: _Graded, truth: Mapping[str, Json]) -> tuple[float | None, float | None]:
     """Return each run's proportion of correct answers to the labelled criteria that both runs decided."""
-    if a is None or b is None:
-        return None, None
-    others = {one.name: one for one in b.report}
+    others = {one.name: one for one in b.reports or ()}
     hits: list[tuple[bool, bool]] = []
-    for one in a.report:
+    for one in a.reports or ():
         other, label = others.get(one.name), truth.get(one.name)
         if other is None or label is None or not one.status == other.status == "answered":
             continue
