@@ -422,8 +422,7 @@ def bind_item(criterion: BaseCriterion, item: DataItem) -> BaseCriterion:
 
 
 _VALID_LABELS: Final = IdentityCache[BaseCriterion, set[tuple[type, Json]]](lambda criterion: set())
-_MOST_LABELS: Final = 1000
-"""Maximum number of different labels of a criterion that are remembered as valid."""
+_MOST_LABELS: Final = 1000  # labels of a criterion that are remembered as valid
 
 
 def _check_label(criterion: BaseCriterion, item: DataItem, label: Json) -> None:

@@ -99,7 +99,7 @@ class LabelRows(NamedTuple):
         """Return rows as columns."""
         # A label that cannot be hashed is a value of its own.
         keys = [
-            (row.label.__class__, *row[2:]) if isinstance(row.label, _PLAIN) else at
+            (row.label.__class__, *row[2:]) if isinstance(row.label, str | int | float | None) else at
             for at, row in enumerate(rows)
         ]
         codes, first = distinct_codes(column_of(keys).codes)
@@ -110,9 +110,6 @@ class LabelRows(NamedTuple):
         """Return the rows."""
         cells = zip(self.item.cells(), self.criterion.cells(), self.vote.cells(), strict=True)
         return [LabelRow(item, criterion, *vote) for item, criterion, vote in cells]
-
-
-_PLAIN = (str, int, float, type(None))
 
 
 def label_rows(table: Any) -> LabelRows:
