@@ -201,7 +201,11 @@ class _DetailBuilder:
                 for vote, answer, is_wrong in votes
             ],
         }
-        return {key: value for key, value in content.items() if value not in (None, -1, []) or key == "at"}
+        return {
+            key: value
+            for key, value in content.items()
+            if (value is not None and value != -1 and value != []) or key == "at"
+        }
 
     def _vote(self, vote: JudgeVote, answer: str | None, is_wrong: bool) -> dict[str, Any]:
         answer = answer or vote.selected_label or (str(vote.verdict) if vote.verdict else None)
@@ -221,7 +225,9 @@ class _DetailBuilder:
             "k": 1 if vote.skipped else None,
             "w": 1 if is_wrong else None,
         }
-        return {key: value for key, value in content.items() if value not in (None, -1) or key == "j"}
+        return {
+            key: value for key, value in content.items() if (value is not None and value != -1) or key == "j"
+        }
 
     def _index(self, text: str | None) -> int:
         return self.strings.index_of(text)

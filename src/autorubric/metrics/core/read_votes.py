@@ -70,16 +70,16 @@ def _read_table(result: SupportsGradedRun, dataset: LabelledDataset) -> VotesTab
     found, is_shared = _reports_by_item(result, dataset)
     rows = TableRows()
     reader = _ItemReader(dataset, rows, is_shared=is_shared)
-    graded, scored = next(found, None), []
+    graded, scored, ids = next(found, None), [], []
     for i in range(len(dataset.items)):
+        # Items of a stored run are read from its folder, except for the last one.
+        ids.append(dataset.item_id(i))
         if graded is not None and graded[0] == i:
             scored.append(reader.read(i, graded[1], graded=True))
             graded = next(found, None)
         else:
             scored.append(reader.read(i, None, graded=False))
-    return rows.table(
-        tuple(dataset.item_id(i) for i in range(len(dataset.items))), scores=_score_columns(scored)
-    )
+    return rows.table(tuple(ids), scores=_score_columns(scored))
 
 
 def votes_table(result: SupportsGradedRun, dataset: LabelledDataset) -> pd.DataFrame:
