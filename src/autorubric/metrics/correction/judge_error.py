@@ -222,8 +222,10 @@ class _ReadRun:
     item_results: Sequence[SupportsGradedItem]
 
 
-_CALIBRATIONS: IdentityCache[Any, list[_Calibration]] = IdentityCache(lambda results: [])
-"""The calibration of each run, which is computed when it is first needed."""
+_CALIBRATIONS: IdentityCache[Any, list[tuple[LabelledDataset, _Calibration]]] = IdentityCache(
+    lambda results: []
+)
+"""The calibration of each run with its dataset, which is computed when it is first needed."""
 
 
 def labelled_scores(
@@ -236,13 +238,15 @@ def labelled_scores(
             f"counts and other summaries do not show how much items differ; got {type(run).__name__}"
         )
     # Plain lists cannot be weakly referenced.
-    kept: list[_Calibration] = []
+    kept: list[tuple[LabelledDataset, _Calibration]] = []
+    labelled = dataset_of(run, dataset)
     if dataset is None and isinstance(run, OwnedRun) and type(run.item_results) not in (list, tuple):
         kept = _CALIBRATIONS.of(run.item_results)
-    if not kept:
-        kept.append(_read_calibration(run, dataset_of(run, dataset)))
-    kept[0].check_same_judging(report)
-    return kept[0].scores
+    if not kept or kept[0][0] is not labelled:
+        kept[:] = [(labelled, _read_calibration(run, labelled))]
+    calibration = kept[0][1]
+    calibration.check_same_judging(report)
+    return calibration.scores
 
 
 def _read_calibration(run: SupportsGradedRun, dataset: LabelledDataset) -> _Calibration:
