@@ -153,6 +153,13 @@ def test_results_contain_a_metric(site: Path, folder: Path) -> None:
     said = _run(site, folder, "autorubric", "metrics", "experiments/six", "--fail-under", gates, status=1)
     assert "extreme_share@warm is 0.500, below 0.6" in said
     assert said.count("below") == 1
+    odd = folder / "odd"
+    odd.mkdir()
+    _install(odd, {"missing": "nowhere:missing"})
+    both = Path(os.pathsep.join(map(str, (site, odd))))
+    gate = ("experiments/six", "--fail-under", "missing=.5")
+    said = _run(both, folder, "autorubric", "metrics", *gate, status=3)
+    assert "missing is undefined (results do not contain it), so it cannot reach 0.5" in said
 
 
 _MISTAKES = {

@@ -201,16 +201,18 @@ def _value(gate: MetricGate, found: autorubric.metrics.MetricsResult) -> tuple[f
         ends = scored.ci.lower if scored.ci else None
         return (ends if gate.low else scored.coefficient), scored.reason or "too few items for an interval"
     name = _means()[gate.figure]
-    if gate.low and getattr(found, name) is not None:
+    if gate.low and getattr(found, name, None) is not None:
         if gate.figure in _BOOTSTRAPPED:
             ends = getattr(found.bootstrap, f"{gate.figure}_ci")
         else:
             ends = getattr(found, f"{name}_ci")
         return (ends.lower if ends else None), "too few items for an interval"
-    return getattr(found, name), _why_no_mean(gate.figure, found)
+    return getattr(found, name, None), _why_no_mean(gate.figure, found)
 
 
 def _why_no_mean(figure: str, found: autorubric.metrics.MetricsResult) -> str:
+    if _means()[figure] not in found.defined:
+        return "results do not contain it"
     of = found.defined[_means()[figure]][1]
     if figure in ("precision", "recall", "sensitivity", "specificity", "f1") and not of:
         return "no criterion is binary"

@@ -81,7 +81,7 @@ class Grader(ABC):
         return ()
 
     @property
-    def unwrapped(self) -> Grader:
+    def inner_grader(self) -> Grader:
         """The grader that does the work of a wrapper such as `trace_grader`; itself if it is no wrapper."""
         return self
 

@@ -346,7 +346,7 @@ def warn_of_equal_samples(members: Sequence[PanelMember], *, stacklevel: int = 3
 
 def criterion_grader(grader: object) -> CriterionGrader | None:
     """Return the `CriterionGrader` that does a grader's work, also inside wrappers; None if there is none."""
-    inner = grader.unwrapped if isinstance(grader, Grader) else None
+    inner = grader.inner_grader if isinstance(grader, Grader) else None
     return inner if isinstance(inner, CriterionGrader) else None
 
 

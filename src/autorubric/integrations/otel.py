@@ -58,9 +58,9 @@ class TracedGrader(Grader):
         return self._grader.models
 
     @property
-    def unwrapped(self) -> Grader:
+    def inner_grader(self) -> Grader:
         """Return the grader that records no spans."""
-        return self._grader.unwrapped
+        return self._grader.inner_grader
 
     def check_rubrics(self, rubrics: Iterable[Rubric]) -> None:
         """Reject rubrics that the grader cannot use."""

@@ -106,7 +106,7 @@ class ReusableVotes:
 
         return sorted(votes, key=key)
 
-    def matching(self, position: int, stored: StoredVotes) -> dict[str, list[JudgeVote]]:
+    def valid_votes(self, position: int, stored: StoredVotes) -> dict[str, list[JudgeVote]]:
         """Return the valid votes on an item by criterion, like `select`, but as stored and in file order."""
         fits, samples = self.digests(position).fits, self._samples
         latest = {
@@ -119,7 +119,7 @@ class ReusableVotes:
             found.setdefault(name, []).append(vote)
         return found
 
-    def current(
+    def update_votes(
         self, criterion: BaseCriterion, votes: Sequence[JudgeVote], declared: tuple[str, ...]
     ) -> list[JudgeVote]:
         """Return votes with current weights and values, in the order of the panel."""
@@ -319,12 +319,12 @@ class StoredResults(View[ItemResult]):
         votes = self._reusable.select(position, task, stored, notices)
         return self._build(task, votes, line), any(votes.values())
 
-    def decided(self) -> Iterator[tuple[int, list[EnsembleCriterionReport] | None]]:
+    def criterion_reports(self) -> Iterator[tuple[int, list[EnsembleCriterionReport] | None]]:
         """Yield position and criterion reports of each item; None if grading raised an error.
 
         All votes are read once, in file order, and the reports are kept. Votes with the same answer share one
-        object, and so do reports on a criterion with the same votes; they contain no reasons, tokens, costs
-        or durations.
+        object, and so do reports on a criterion with the same votes. Their reasons, errors, tokens, costs and
+        durations are therefore those of one of these votes, and must not be used.
 
         Raises:
             RunFormatError: If the votes have changed since the run was opened.
@@ -338,8 +338,10 @@ class StoredResults(View[ItemResult]):
         else:
             yield from self._decided
 
-    def scored(self) -> Iterator[tuple[int, float | None, Sequence[EnsembleCriterionReport] | None]]:
-        """Yield position, score and criterion reports (see `decided`) of each item, in dataset order."""
+    def scores_and_reports(
+        self,
+    ) -> Iterator[tuple[int, float | None, Sequence[EnsembleCriterionReport] | None]]:
+        """Yield position, score and shared criterion reports of each item, in dataset order."""
         if self._index.open_votes:
             # Votes that are newer than an item's line are not in its stored score.
             for one in self:
@@ -350,18 +352,18 @@ class StoredResults(View[ItemResult]):
                     else (one.item_idx, report.score, report.report)
                 )
             return
-        for score, (position, reports) in zip(self.scores(), self.decided(), strict=True):
+        for score, (position, reports) in zip(self.scores(), self.criterion_reports(), strict=True):
             yield position, score, reports
 
     def rows(self) -> Iterator[tuple[StoredItem, EnsembleEvaluationReport | None]]:
-        """Yield line and report of each item in dataset order; reports may lack what `decided` omits."""
+        """Yield line and report of each item in dataset order; its votes may be those of other items."""
         policy = getattr(self._build, "policy", None)
         lines = {line.position: line for line in self.lines()}
         if self._index.open_votes or policy is None:
             for one in self:
                 yield lines[one.item_idx], one.report
             return
-        for position, reports in self.decided():
+        for position, reports in self.criterion_reports():
             line = lines[position]
             if reports is None:
                 yield line, None

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, fields
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias, get_type_hints
 
 import msgspec
 
@@ -26,10 +26,10 @@ StoredVotes: TypeAlias = Sequence[tuple[str, str, JudgeVote]]
 class ValidVotes(Protocol):
     """The votes of a run that are still valid."""
 
-    def matching(self, position: int, stored: StoredVotes) -> Mapping[str, Sequence[JudgeVote]]:
+    def valid_votes(self, position: int, stored: StoredVotes) -> Mapping[str, Sequence[JudgeVote]]:
         """Return the valid votes on an item by criterion."""
 
-    def current(
+    def update_votes(
         self, criterion: BaseCriterion, votes: Sequence[JudgeVote], declared: tuple[str, ...]
     ) -> list[JudgeVote]:
         """Return votes with current weights and values, in the order of the panel."""
@@ -43,14 +43,9 @@ _UNREAD: Final = frozenset(
 
 @cache
 def _decoder() -> msgspec.json.Decoder[Any]:
-    hints = {"status": str, "answer": Any, "verdict": str | None, "order": tuple[str, ...] | None}
-    types = {**JudgeVote.__annotations__, **hints}
-    names = {"str": str, "int": int, "float": float, "bool": bool, "str | None": str | None}
-    names |= {"int | None": int | None, "float | None": float | None}
+    types = get_type_hints(JudgeVote) | {"status": str, "verdict": str | None}
     declared = [
-        (one.name, names.get(types[one.name], types[one.name]))
-        if one.default is MISSING
-        else (one.name, names.get(types[one.name], types[one.name]), one.default)
+        (one.name, types[one.name], *(() if one.default is MISSING else (one.default,)))
         for one in fields(JudgeVote)
         if one.name not in _UNREAD
     ]
@@ -119,7 +114,7 @@ class SharedReports:
         self._known: dict[tuple[Any, ...], tuple[EnsembleCriterionReport, Any]] = {}
 
     def __call__(self, position: int, item: DataItem, stored: StoredVotes) -> list[EnsembleCriterionReport]:
-        votes = self._valid.matching(position, stored) if stored else {}
+        votes = self._valid.valid_votes(position, stored) if stored else {}
         rubric = self._dataset.get_item_rubric(position)
         reports = [self._report(item, one, votes.get(one.name or "", ())) for one in rubric.root.leaves]
         return under_conditions(reports, self._policy)
@@ -129,12 +124,13 @@ class SharedReports:
     ) -> EnsembleCriterionReport:
         if criterion.level == "ranking":
             submission = Submission.parse(item.submission)
-            current = self._valid.current(criterion.bind(submission), votes, tuple(submission.candidates))
+            declared = tuple(submission.candidates)
+            current = self._valid.update_votes(criterion.bind(submission), votes, declared)
             return report_on(submission, criterion, current, self._policy)
         key = (id(criterion), *map(id, votes))
         known = self._known.get(key)
         if known is None:
-            current = self._valid.current(criterion, votes, ())
+            current = self._valid.update_votes(criterion, votes, ())
             known = criterion_report(criterion, current, self._policy), (criterion, votes)
             self._known[key] = known
         return known[0]

@@ -235,6 +235,8 @@ class _ThreadCalls:
                 if not self._waiting:
                     self._n_tasks -= 1
                     return
+                if time.monotonic() > end:
+                    break
                 future, context, function = self._waiting.popleft()
             if future.cancelled():
                 continue
@@ -243,8 +245,6 @@ class _ThreadCalls:
             # The caller gets any exception, as from `asyncio.to_thread`.
             except BaseException as error:
                 self._finish(future, None, error)
-            if time.monotonic() > end:
-                break
         # The loop starts another task, after other work that waits for a thread.
         self._call_loop(self._continue)
 
@@ -274,7 +274,9 @@ class _ThreadCalls:
                 future.set_exception(error)
 
     def _continue(self) -> None:
-        asyncio.get_running_loop().run_in_executor(None, self._work)
+        # An executor that was shut down with its loop takes no more tasks; nothing waits for their results.
+        with suppress(RuntimeError):
+            asyncio.get_running_loop().run_in_executor(None, self._work)
 
 
 _THREAD_CALLS: Final = IdentityCache[asyncio.AbstractEventLoop, _ThreadCalls](_ThreadCalls)

@@ -201,7 +201,7 @@ class MetricDisplay:
             bounds=bounds,
         )
 
-    def checked(self) -> MetricDisplay:
+    def with_checks(self) -> MetricDisplay:
         """Return the declaration with checks of the values that the functions of its table return."""
         table = self.table
         if table is None:
@@ -292,7 +292,7 @@ def metric(
         if completed is not None and is_own:
             SHOWN[completed.key] = completed
         elif completed is not None:
-            completed = completed.checked()
+            completed = completed.with_checks()
         declared = MetricSpec(
             name=name,
             needs=inputs,

@@ -100,7 +100,7 @@ def _reports_by_item(
     stored: Any = result.item_results
     own = getattr(stored, "dataset", None)
     if own is not None and own.items is dataset.items and own.rubric is getattr(dataset, "rubric", None):
-        return stored.decided(), True
+        return stored.criterion_reports(), True
     places = {dataset.item_id(i): i for i in range(len(dataset.items))}
     reports: dict[int, Sequence[EnsembleCriterionReport] | None] = {}
     for one in result.item_results:

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import combinations
-from typing import Any, Literal, NamedTuple, TypeAlias, Unpack, get_args
+from threading import Lock
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, Unpack, get_args
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
@@ -251,8 +252,19 @@ def reliability_by_criterion(
     cells: Cells, raters: Sequence[Rater], modes: Modes, options: IntervalOptions
 ) -> dict[str, Reliability]:
     """Compute reliability on each criterion, by its name (numbered if repeated); empty for one rater."""
+    # Starting the threads of matrix products would take longer than these products themselves. The limit
+    # applies to the process, so two reports at a time would restore each other's.
+    with _BLAS_LIMIT, ThreadpoolController().limit(limits=1, user_api="blas"):
+        return _reliability_by_criterion(cells, raters, modes, options)
+
+
+_BLAS_LIMIT: Final = Lock()
+
+
+def _reliability_by_criterion(
+    cells: Cells, raters: Sequence[Rater], modes: Modes, options: IntervalOptions
+) -> dict[str, Reliability]:
     found: dict[str, Reliability] = {}
-    blas = ThreadpoolController()
     for place, name in enumerate(distinct_names(cells.criteria) if len(raters) > 1 else ()):
         scale = scale_at(cells, place)
         if scale is None:
@@ -265,9 +277,7 @@ def reliability_by_criterion(
             scale = Nominal((*map(str, scale.labels), ABSTENTION))
         # Kendall's W is slow to resample and adds little to the other metrics.
         stats = [stat for stat in USUAL[level_of(scale)] if stat != "kendall_w"]
-        # Starting the threads of matrix products would take longer than these products themselves.
-        with blas.limit(limits=1, user_api="blas"):
-            found[name] = reliability_of(columns, [one[1] for one in raters], scale, stats, options)
+        found[name] = reliability_of(columns, [one[1] for one in raters], scale, stats, options)
     return found
 
 

@@ -391,8 +391,8 @@ class _Graded(NamedTuple):
 
 def _by_id(run: OwnedRun) -> dict[str, _Graded]:
     found: dict[int, _Graded] = {}
-    if hasattr(run.item_results, "scored"):
-        found = {at: _Graded(score, reports) for at, score, reports in run.item_results.scored()}
+    if hasattr(run.item_results, "scores_and_reports"):
+        found = {at: _Graded(score, reports) for at, score, reports in run.item_results.scores_and_reports()}
     else:
         for one in run.item_results:
             report = one.report
