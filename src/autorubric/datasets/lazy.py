@@ -124,13 +124,13 @@ class LazyItems(Sequence[DataItem]):
     def __getitem__(self, position: slice) -> Sequence[DataItem]: ...
 
     def __getitem__(self, position: int | slice) -> DataItem | Sequence[DataItem]:
+        # The same item is usually accessed several times in succession.
+        if self._last is not None and self._last[0] == position:
+            return self._last[1]
         at = range(len(self))[position]
         return self._one(at) if isinstance(at, int) else [self._one(each) for each in at]
 
     def _one(self, position: int) -> DataItem:
-        # The same item is usually accessed several times in succession.
-        if self._last is not None and self._last[0] == position:
-            return self._last[1]
         faults = self._faults(position)
         item = self._read(self.rows[position], position, faults)
         faults.raise_as(DatasetError)

@@ -72,6 +72,7 @@ class RunIndex:
     lines: array[int]  # offset of the item's latest line, by position; -1 if it has none
     current: bytearray  # 1 if the line is valid, by position
     settled: bytearray  # 1 if moreover no vote must be requested again, by position
+    raised: bytearray  # 1 if grading raised an error, by position
     open_votes: dict[str, array[int]] = field(default_factory=dict)  # offsets by item id
     open_from: int = 0  # offset from which on there may be open votes
     affected: dict[int, str] = field(default_factory=dict)  # errors of items with damaged lines, by position
@@ -86,7 +87,8 @@ class RunIndex:
     def empty(cls, path: Path, n_items: int) -> RunIndex:
         """Return the index of a folder without any items or votes."""
         lines = array("q", [-1]) * n_items
-        return cls(path=path, lines=lines, current=bytearray(n_items), settled=bytearray(n_items))
+        current, settled, raised = (bytearray(n_items) for _ in range(3))
+        return cls(path=path, lines=lines, current=current, settled=settled, raised=raised)
 
     def read(self, validity: LineValidity, positions: Positions, logs: LogEntries) -> bool:
         """Fill the index; return False if a file is damaged."""
@@ -127,11 +129,13 @@ class RunIndex:
         self.lines[position] = offset
         self.current[position] = current = validity.holds_for(item)
         self.settled[position] = current and not (item["lost"] or item["raised"])
+        self.raised[position] = item["raised"]
 
     def add_finished(self, item: StoredItem, offset: int) -> None:
         """Record a new line of an item, which lists all votes on the item."""
         self.lines[item.position] = offset
         self.current[item.position] = self.settled[item.position] = 1
+        self.raised[item.position] = item.raised
         self.open_votes.pop(item.item_id, None)
         self.tally = None
 

@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
+import json
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from autorubric.criteria.values import Submission, VerdictCounts
 from autorubric.datasets.dataset import RubricDataset
 from autorubric.errors import ReplyError
 from autorubric.grading.base import GradingTask
-from autorubric.runs.differences import VoteDigests
+from autorubric.runs.differences import VoteDigests, basis_of, mapping_in
 from autorubric.runs.index import RunIndex
 from autorubric.runs.items import GradedItem, ItemResult, ItemTally, outcome_of
 from autorubric.runs.lines import StoredItem
-from autorubric.runs.manifest import VOTES
+from autorubric.runs.manifest import ITEMS, SNAPSHOT, VOTES
 from autorubric.runs.notices import Notices
-from autorubric.runs.vote_reader import SharedReports, StoredVotes, read_all_votes
+from autorubric.runs.vote_reader import (
+    SharedReports,
+    VoteColumns,
+    VoteKind,
+    read_all_votes,
+    read_snapshot,
+    write_snapshot,
+)
 from autorubric.scoring.report_builder import scored_report
 from autorubric.scoring.votes import Votes
+from autorubric.support.record_log import crc_of
 
 if TYPE_CHECKING:
     from autorubric.criteria.base import BaseCriterion
@@ -50,10 +60,22 @@ class ReusableVotes:
         asking: Mapping[str, Any] = manifest.get("asking") or {}
         deciding: Mapping[str, Any] = manifest.get("deciding") or {}
         self._dataset = dataset
+        self._manifest = manifest
         self._digests = VoteDigests(dataset.rubric, asking)
         self._samples: Mapping[str, int] = (asking.get("sampling") or {}).get("samples") or {}
         self._weights: Mapping[str, float] = deciding.get("judge_weights") or {}
         self._panel = {judge_id: place for place, judge_id in enumerate(asking.get("judges") or {})}
+
+    @property
+    def basis(self) -> list[Json]:
+        """Digests of the settings, the dataset and the log on which the validity of votes depends."""
+        asking, deciding = (mapping_in(self._manifest, key) for key in ("asking", "deciding"))
+        data = mapping_in(self._manifest, "dataset")
+        return [
+            basis_of(asking, deciding, self._dataset.rubric),
+            data.get("sha256"),
+            self._manifest.get("mark"),
+        ]
 
     def digests(self, position: int) -> ItemDigests:
         """Return the digests of the dependencies of votes on an item."""
@@ -106,18 +128,19 @@ class ReusableVotes:
 
         return sorted(votes, key=key)
 
-    def valid_votes(self, position: int, stored: StoredVotes) -> dict[str, list[JudgeVote]]:
-        """Return the valid votes on an item by criterion, like `select`, but as stored and in file order."""
+    def valid_kinds(
+        self, position: int, known: Sequence[VoteKind], kinds: Sequence[int], digests: Sequence[bytes]
+    ) -> list[int]:
+        """Return the kinds of the valid votes on an item, like `select`, but as stored and in file order."""
         fits, samples = self.digests(position).fits, self._samples
-        latest = {
-            (name, vote.judge_id, vote.sample, vote.order): vote
-            for name, digest, vote in stored
-            if vote.sample < samples.get(vote.judge_id, 1) and fits(name, vote.judge_id, digest)
-        }
-        found: dict[str, list[JudgeVote]] = {}
-        for (name, *_), vote in latest.items():
-            found.setdefault(name, []).append(vote)
-        return found
+        latest = {}
+        for kind, digest in zip(kinds, digests, strict=True):
+            criterion, vote = known[kind]
+            if vote.sample < samples.get(vote.judge_id, 1) and fits(
+                criterion, vote.judge_id, digest.decode("latin-1")
+            ):
+                latest[criterion, vote.judge_id, vote.sample, vote.order] = kind
+        return list(latest.values())
 
     def update_votes(
         self, criterion: BaseCriterion, votes: Sequence[JudgeVote], declared: tuple[str, ...]
@@ -380,17 +403,30 @@ class StoredResults(View[ItemResult]):
             for one in self:
                 yield one.item_idx, None if one.report is None else list(one.report.report)
             return
-        lines = {line.position: line for line in self._index.current_lines()}
-        votes = read_all_votes(self._index.path / VOTES, lines.values())
-        decide = SharedReports(self._reusable, self._dataset, policy)
-        at = iter(self._positions)
-        wanted = next(at, -1)
-        for position, item in enumerate(self._dataset.items):
-            if position != wanted:
-                continue
-            wanted = next(at, -1)
-            found = None if lines[position].raised else decide(position, item, votes.pop(position, ()))
-            yield position, found
+        state, snapshot = self._state(), self._index.path / SNAPSHOT
+        votes = read_snapshot(snapshot, state)
+        if votes is None:
+            votes = read_all_votes(self._index.path / VOTES, self._index.current_lines())
+        decide = SharedReports(self._reusable, votes.kinds, self._dataset, policy)
+        valid: list[list[int]] = []
+        wanted = zip(self._positions, votes.on_items(self._positions), strict=True)
+        items = enumerate(self._dataset.items)
+        for position, (kinds, digests) in wanted:
+            item = next(one for at, one in items if at == position)
+            if digests is not None:
+                kinds = self._reusable.valid_kinds(position, votes.kinds, kinds, digests)
+                valid.append(kinds)
+            yield position, None if self._index.raised[position] else decide(position, item, kinds)
+        if votes.digests is not None:
+            write_snapshot(snapshot, state, VoteColumns.of(self._positions, valid, votes.kinds))
+
+    def _state(self) -> str:
+        """Return a digest of all that the validity of votes depends on: logs, settings and dataset."""
+        index = self._index
+        logs = [crc_of(index.path / name) for name in (VOTES, ITEMS)]
+        found = sha256(json.dumps([self._reusable.basis, logs]).encode("ascii"))
+        found.update(index.lines.tobytes() + index.current)
+        return found.hexdigest()
 
     def _make_lines(self) -> None:
         """Compute the results of items without a valid line."""

@@ -45,6 +45,7 @@ MANIFEST, DATASET, VOTES, ITEMS, PROMPTS = (
     "prompts.jsonl",
 )
 LOGS = (VOTES, ITEMS, PROMPTS)
+SNAPSHOT = "votes.snapshot"
 _EVERYTHING = 1 << 62
 _REPAIR = (
     f"Restore {MANIFEST} from a backup, or delete it and resume the run with the same dataset, judges and "
@@ -129,7 +130,7 @@ def check_files(path: Path) -> None:
 
     A link could lead out of the folder, and reading a pipe would block forever.
     """
-    for name in (MANIFEST, DATASET, INCOMING, SUMS, *LOGS, LOCK, RUN_FILE):
+    for name in (MANIFEST, DATASET, INCOMING, SUMS, *LOGS, SNAPSHOT, LOCK, RUN_FILE):
         try:
             mode = (path / name).lstat().st_mode
         except OSError:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 from autorubric.datasets.dataset import RubricDataset
 from autorubric.errors import ArgumentError, ItemFailedError, RunWriteError
+from autorubric.grading.grader import CriterionGrader
 from autorubric.runs.config import EvalConfig, EvalOptions, StopReason
 from autorubric.runs.differences import ItemDigests, content_fingerprint
 from autorubric.runs.executor import Executor, ItemWork, RepeatedErrors, executor_of, fewer_gc_collections
@@ -29,6 +30,7 @@ from autorubric.support.reading_errors import short_repr
 if TYPE_CHECKING:
     from autorubric.grading.base import Grader, GradingTask
     from autorubric.llm.budget import SpendingLimit
+    from autorubric.scoring.report_builder import GradingPolicy
     from autorubric.scoring.reports import EnsembleEvaluationReport
     from autorubric.scoring.votes import VoteCast, Votes
 
@@ -182,6 +184,14 @@ class _ByGrader:
     """Builds the reports of a run that has just ended."""
 
     grader: Grader
+
+    @property
+    def policy(self) -> GradingPolicy | None:
+        """The rules by which the grader aggregates votes; None if they are unknown."""
+        grader = self.grader.inner_grader
+        if isinstance(grader, CriterionGrader) and type(grader).aggregate is CriterionGrader.aggregate:
+            return grader.policy
+        return None
 
     def __call__(self, task: GradingTask, votes: Votes, line: StoredItem) -> EnsembleEvaluationReport:
         return self.grader.aggregate(task, votes)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import MISSING, fields
 from functools import cache
+from hashlib import sha256
+from itertools import accumulate
 from pathlib import Path
-from typing import Any, Final, Protocol, TypeAlias, get_type_hints
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, get_type_hints
 
 import msgspec
 
@@ -14,20 +18,63 @@ from autorubric.criteria.base import BaseCriterion
 from autorubric.criteria.values import Submission
 from autorubric.datasets.dataset import RubricDataset
 from autorubric.datasets.item import DataItem
-from autorubric.runs.lines import StoredItem, parse_vote, votes_changed
+from autorubric.errors import FileError
+from autorubric.rubric.rubric import Rubric
+from autorubric.runs.lines import StoredItem, StoredVote, line_of_vote, parse_vote, votes_changed
 from autorubric.scoring.report_builder import GradingPolicy, criterion_report, report_on, under_conditions
 from autorubric.scoring.reports import EnsembleCriterionReport
 from autorubric.scoring.votes import JudgeVote
+from autorubric.support.write import write_parts_atomic
 
-StoredVotes: TypeAlias = Sequence[tuple[str, str, JudgeVote]]
-"""Criterion, digest and vote of each line about an item, in file order."""
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+class VoteKind(NamedTuple):
+    """Votes on a criterion that lead to the same decisions."""
+
+    criterion: str
+    vote: JudgeVote  # one of these votes
+
+
+class VoteColumns(NamedTuple):
+    """Votes as columns, sorted by item."""
+
+    item: NDArray[np.int64]  # position of the item in the dataset, shape `(n_votes,)`
+    kind: NDArray[np.int64]  # position in `kinds`, shape `(n_votes,)`
+    kinds: Sequence[VoteKind]
+    digests: (
+        NDArray[np.bytes_] | None
+    )  # of the dependencies of each vote; None if only valid votes are listed
+
+    @classmethod
+    def of(
+        cls, positions: Sequence[int], valid: Sequence[Sequence[int]], kinds: Sequence[VoteKind]
+    ) -> VoteColumns:
+        """Return columns of the kinds of the valid votes on each item."""
+        import numpy as np
+
+        item = np.repeat(np.array(positions, dtype=np.int64), [len(one) for one in valid])
+        return cls(item, np.array([kind for one in valid for kind in one], dtype=np.int64), kinds, None)
+
+    def on_items(self, positions: Sequence[int]) -> Iterator[tuple[list[int], list[bytes] | None]]:
+        """Yield the kinds and the digests of the votes on each item."""
+        import numpy as np
+
+        starts, ends = (np.searchsorted(self.item, positions, side=side) for side in ("left", "right"))
+        for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
+            digests = None if self.digests is None else self.digests[start:end].tolist()
+            yield self.kind[start:end].tolist(), digests
 
 
 class ValidVotes(Protocol):
     """The votes of a run that are still valid."""
 
-    def valid_votes(self, position: int, stored: StoredVotes) -> Mapping[str, Sequence[JudgeVote]]:
-        """Return the valid votes on an item by criterion."""
+    def valid_kinds(
+        self, position: int, known: Sequence[VoteKind], kinds: Sequence[int], digests: Sequence[bytes]
+    ) -> list[int]:
+        """Return the kinds of the valid votes on an item."""
 
     def update_votes(
         self, criterion: BaseCriterion, votes: Sequence[JudgeVote], declared: tuple[str, ...]
@@ -41,8 +88,16 @@ _UNREAD: Final = frozenset(
 """Fields of votes on which no decision depends."""
 
 
+class _Decoding(NamedTuple):
+    """The decoder of lines of votes, and the types of its results."""
+
+    decoder: msgspec.json.Decoder[Any]
+    line: type[Any]
+    vote: type[Any]
+
+
 @cache
-def _decoder() -> msgspec.json.Decoder[Any]:
+def _decoding() -> _Decoding:
     types = get_type_hints(JudgeVote) | {"status": str, "verdict": str | None}
     declared = [
         (one.name, types[one.name], *(() if one.default is MISSING else (one.default,)))
@@ -53,84 +108,194 @@ def _decoder() -> msgspec.json.Decoder[Any]:
     line = msgspec.defstruct(
         "Line", [("item", str), ("criterion", str), ("digest", str), ("vote", vote)], gc=False
     )
-    return msgspec.json.Decoder(line)
+    return _Decoding(msgspec.json.Decoder(line), line, vote)
 
 
-def read_all_votes(path: Path, items: Iterable[StoredItem]) -> dict[int, StoredVotes]:
-    """Return the votes that the lines of items list, by the item's position.
+_DIGEST: Final = 16
+"""Length of a vote's digest."""
 
-    The file is read once, from start to end. Votes that lead to the same decisions share one object.
+_BLOCK: Final = 1 << 22
+"""Bytes of lines that are decoded together."""
+
+
+def read_all_votes(path: Path, items: Iterable[StoredItem]) -> VoteColumns:
+    """Return the votes that the lines of items list, in file order within an item.
+
+    The file is read once, from start to end.
 
     Raises:
         RunFormatError: If a vote is missing, or a line is about another item.
     """
-    owners = {offset: item for item in items for offset in item.votes}
-    decode = _decoder().decode
-    known: dict[Any, JudgeVote] = {}
-    found: dict[int, list[tuple[str, str, JudgeVote]]] = {}
-    offset, n_found = 0, 0
+    import numpy as np
+
+    ids: dict[int, str] = {}
+    owners: dict[int, int] = {}
+    for line in items:
+        ids[line.position] = line.item_id
+        owners.update(dict.fromkeys(line.votes, line.position))
+    reader, offset = _VoteReader(ids), 0
     with path.open("rb") as file:
-        for raw in file:
-            owner = owners.get(offset)
-            offset += len(raw)
-            if owner is None:
-                continue
-            try:
-                line = decode(raw)
-                item_id, criterion, digest = line.item, line.criterion, line.digest
-                key = (criterion, type(line.vote.answer), line.vote)
-                vote = known.get(key)
-                if vote is None:
-                    vote = known[key] = parse_vote(raw).vote
-            # Answers with parts are not hashable.
-            except (msgspec.DecodeError, TypeError):
-                item_id, criterion, digest, vote = _parse_line(raw)
-            if vote is None or item_id != owner.item_id:
+        while block := file.readlines(_BLOCK):
+            *starts, offset = accumulate(map(len, block), initial=offset)
+            if not reader.add(list(map(owners.get, starts)), block):
                 break
-            n_found += 1
-            found.setdefault(owner.position, []).append((criterion, digest, vote))
-    if n_found < len(owners):
+    if len(reader.items) < len(owners):
         raise votes_changed(path)
-    return dict(found)
+    item, kind = np.array(reader.items, dtype=np.int64), np.array(reader.kinds, dtype=np.int64)
+    order = np.argsort(item, kind="stable")
+    # Longer digests would be cut, and are not valid.
+    digests = np.array([one[: _DIGEST + 1] for one in reader.digests], dtype=f"S{_DIGEST + 1}")
+    return VoteColumns(item[order], kind[order], reader.known, digests[order])
 
 
-def _parse_line(raw: bytes) -> tuple[str | None, str, str, JudgeVote | None]:
+class _VoteReader:
+    """Collects the columns of lines of votes."""
+
+    def __init__(self, ids: Mapping[int, str]) -> None:
+        self._ids = ids
+        self.items: list[int] = []
+        self.kinds: list[int] = []
+        self.digests: list[str] = []
+        self.known: list[VoteKind] = []
+        self._places = _Numbers()
+
+    def add(self, owners: Sequence[int | None], raws: Sequence[bytes]) -> bool:
+        """Add the lines on items; return False if one of them is not a vote on its item."""
+        positions = [owner for owner in owners if owner is not None]
+        if len(positions) < len(raws):
+            raws = [raw for owner, raw in zip(owners, raws, strict=True) if owner is not None]
+        try:
+            lines = _decoding().decoder.decode_lines(b"".join(raws))
+            kinds = [self._places[one.criterion, type(one.vote.answer), one.vote] for one in lines]
+        # Numbers may be infinite, texts may contain lone surrogates, and answers with parts are not hashable.
+        except (msgspec.DecodeError, ValueError, TypeError):
+            try:
+                lines = [_decode_line(raw) for raw in raws]
+            except ValueError:
+                return False
+            kinds = [self._places[_key_of(one)] for one in lines]
+        if [one.item for one in lines] != [self._ids[position] for position in positions]:
+            return False
+        for number in range(len(self.known), len(self._places)):
+            try:
+                stored = parse_vote(raws[kinds.index(number)])
+            except ValueError:
+                return False
+            self.known.append(VoteKind(stored.criterion, stored.vote))
+        self.items += positions
+        self.kinds += kinds
+        self.digests += [one.digest for one in lines]
+        return True
+
+
+class _Numbers(dict[Any, int]):
+    """Numbers of keys in order of appearance."""
+
+    def __missing__(self, key: Any) -> int:
+        number = self[key] = len(self)
+        return number
+
+
+def _key_of(line: Any) -> tuple[Any, ...]:
+    answer, vote = line.vote.answer, line.vote
+    return line.criterion, type(answer), repr(vote) if isinstance(answer, list | dict) else vote
+
+
+def _decode_line(raw: bytes) -> Any:
+    decoding = _decoding()
+    with suppress(msgspec.DecodeError, ValueError):
+        return decoding.decoder.decode(raw)
+    stored = parse_vote(raw)
+    kept = {name: getattr(stored.vote, name) for name in decoding.vote.__struct_fields__}
+    return decoding.line(stored.item_id, stored.criterion, stored.digest, decoding.vote(**kept))
+
+
+_FEWEST: Final = 2_000
+"""Number of votes from which on reading a snapshot is faster than reading the log."""
+
+
+def read_snapshot(path: Path, state: str) -> VoteColumns | None:
+    """Return the valid votes of a run from a snapshot; None if it does not match the run's state.
+
+    The content is read only if the first line has the state of the logs and the checksum of the content.
+    """
+    import numpy as np
+
     try:
-        line = parse_vote(raw)
-    except ValueError:
-        return None, "", "", None
-    return line.item_id, line.criterion, line.digest, line.vote
+        first, _, content = path.read_bytes().partition(b"\n")
+        n_votes = json.loads(first)["votes"]
+        if first != _seal(state, n_votes, content):
+            return None
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None
+    columns = np.frombuffer(content[: 8 * n_votes], dtype="<i4").astype(np.int64)
+    kinds = [parse_vote(line) for line in content[8 * n_votes :].split(b"\n")[:-1]]
+    item, kind = columns.reshape(2, n_votes)
+    return VoteColumns(item, kind, [VoteKind(one.criterion, one.vote) for one in kinds], None)
+
+
+def write_snapshot(path: Path, state: str, votes: VoteColumns) -> None:
+    """Write the valid votes of a run, unless there are few of them or the folder is read-only."""
+    import numpy as np
+
+    if len(votes.item) < _FEWEST:
+        return
+    columns = np.array([votes.item, votes.kind], dtype="<i4").tobytes()
+    kinds = [line_of_vote(StoredVote("", one.criterion, "", one.vote)) + b"\n" for one in votes.kinds]
+    content = columns + b"".join(kinds)
+    with suppress(FileError):
+        write_parts_atomic(path, (_seal(state, len(votes.item), content), b"\n", content))
+
+
+def _seal(state: str, n_votes: int, content: bytes) -> bytes:
+    """Return the first line of a snapshot; its checksum also covers the other values of the line."""
+    sealed = f'{{"format":1,"state":"{state}","votes":{n_votes:d}'.encode("ascii")
+    return b'%b,"sha256":"%b"}' % (sealed, sha256(sealed + content).hexdigest().encode("ascii"))
 
 
 class SharedReports:
     """Builds reports on criteria; equal votes on a criterion share one report."""
 
-    def __init__(self, valid: ValidVotes, dataset: RubricDataset, policy: GradingPolicy) -> None:
+    def __init__(
+        self, valid: ValidVotes, known: Sequence[VoteKind], dataset: RubricDataset, policy: GradingPolicy
+    ) -> None:
         self._valid = valid
+        self._kinds = known
         self._dataset = dataset
         self._policy = policy
-        # The keys contain ids of a criterion and votes. These objects are stored, because other objects could
-        # reuse their ids if they were deleted.
-        self._known: dict[tuple[Any, ...], tuple[EnsembleCriterionReport, Any]] = {}
+        # The keys contain the ids of rubrics and criteria, which are stored, because other objects could
+        # reuse these ids if they were deleted.
+        self._known: dict[tuple[int, ...], tuple[EnsembleCriterionReport, BaseCriterion]] = {}
+        self._leaves: dict[int, tuple[Rubric, tuple[BaseCriterion, ...]]] = {}
 
-    def __call__(self, position: int, item: DataItem, stored: StoredVotes) -> list[EnsembleCriterionReport]:
-        votes = self._valid.valid_votes(position, stored) if stored else {}
+    def __call__(self, position: int, item: DataItem, kinds: Sequence[int]) -> list[EnsembleCriterionReport]:
+        """Return the reports on an item from the kinds of its valid votes."""
+        votes: dict[str, list[int]] = {}
+        for kind in kinds:
+            votes.setdefault(self._kinds[kind].criterion, []).append(kind)
         rubric = self._dataset.get_item_rubric(position)
-        reports = [self._report(item, one, votes.get(one.name or "", ())) for one in rubric.root.leaves]
+        if id(rubric) not in self._leaves:
+            self._leaves[id(rubric)] = rubric, rubric.root.leaves
+        leaves = self._leaves[id(rubric)][1]
+        reports = [self._report(item, one, votes.get(one.name or "", ())) for one in leaves]
         return under_conditions(reports, self._policy)
 
     def _report(
-        self, item: DataItem, criterion: BaseCriterion, votes: Sequence[JudgeVote]
+        self, item: DataItem, criterion: BaseCriterion, kinds: Sequence[int]
     ) -> EnsembleCriterionReport:
         if criterion.level == "ranking":
             submission = Submission.parse(item.submission)
-            declared = tuple(submission.candidates)
-            current = self._valid.update_votes(criterion.bind(submission), votes, declared)
-            return report_on(submission, criterion, current, self._policy)
-        key = (id(criterion), *map(id, votes))
+            bound, declared = criterion.bind(submission), tuple(submission.candidates)
+            return report_on(submission, criterion, self._update(bound, kinds, declared), self._policy)
+        key = (id(criterion), *kinds)
         known = self._known.get(key)
         if known is None:
-            current = self._valid.update_votes(criterion, votes, ())
-            known = criterion_report(criterion, current, self._policy), (criterion, votes)
-            self._known[key] = known
+            current = self._update(criterion, kinds, ())
+            known = self._known[key] = criterion_report(criterion, current, self._policy), criterion
         return known[0]
+
+    def _update(
+        self, criterion: BaseCriterion, kinds: Sequence[int], declared: tuple[str, ...]
+    ) -> list[JudgeVote]:
+        votes = [self._kinds[kind].vote for kind in kinds]
+        return self._valid.update_votes(criterion, votes, declared)

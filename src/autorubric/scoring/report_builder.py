@@ -268,9 +268,9 @@ def under_conditions(
     The panel's conditions are evaluated on its decisions, and each judge's on the judge's own decisions. If a
     judge was not asked, as for a check, the panel's decision is used.
     """
-    criteria = [report.criterion for report in reports]
-    if not [criterion for criterion in criteria if criterion.when is not None]:
+    if all(report.criterion.when is None for report in reports):
         return list(reports)
+    criteria = [report.criterion for report in reports]
     panel = apply_conditions(criteria, {r.name: r.decision for r in reports}, policy.cannot_assess)
     judges = {
         judge: apply_conditions(

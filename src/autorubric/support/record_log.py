@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 from zlib import crc32
 
+_CHUNK = 1 << 20
 _TAIL = 19
 """Bytes of `,"crc":"01234567"}` and the line break."""
 
@@ -75,15 +76,15 @@ def unsealed_size(path: Path) -> int:
     return size
 
 
-def crc_of(path: Path, size: int) -> int | None:
-    """Return the CRC-32 of the first `size` bytes of a file; None if it is shorter or missing."""
+def crc_of(path: Path, size: int | None = None) -> int | None:
+    """Return the CRC-32 of the first `size` bytes of a file, by default of all; None if there are fewer."""
     crc, left = 0, size
-    if not left:
+    if left == 0:
         return crc
     try:
         with path.open("rb") as file:
-            while left and (chunk := file.read(min(left, 1 << 20))):
-                crc, left = crc32(chunk, crc), left - len(chunk)
+            while left != 0 and (chunk := file.read(_CHUNK if left is None else min(left, _CHUNK))):
+                crc, left = crc32(chunk, crc), None if left is None else left - len(chunk)
     except FileNotFoundError:
         return None
     return None if left else crc

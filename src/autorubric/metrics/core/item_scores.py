@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
@@ -45,7 +45,8 @@ class SharedScores:
     """
 
     labelled: dict[tuple[Any, ...], tuple[tuple[str, ...], float | None]] = field(default_factory=dict)
-    entries: dict[tuple[str | None, int], tuple[Entry, bool]] = field(default_factory=dict)
+    entries: dict[tuple[tuple[str, ...], int], tuple[int, ...]] = field(default_factory=dict)
+    numbers: dict[_RatedEntry, int] = field(default_factory=dict)
     scores: dict[tuple[Any, ...], float | None] = field(default_factory=dict)
     owners: list[Any] = field(default_factory=list)
 
@@ -60,35 +61,41 @@ class SharedScores:
             self.labelled[key] = tuple(c.name or "" for c in labelled), score
         return self.labelled[key]
 
-    def score(
-        self,
-        item: ScoredItem,
-        names: tuple[str, ...],
-        reports: Sequence[EnsembleCriterionReport | None],
-        judge: str | None,
-    ) -> float | None:
-        """Return the score of a judge, or of the panel if `judge` is None."""
-        found = [self._entry(judge, report) for report in reports]
-        # At least one value must come from a vote and not just from unreadable replies.
-        if not any(is_judged for _, is_judged in found):
-            return None
-        key = (id(item.root), names, *(entry for entry, _ in found))
-        if key not in self.scores:
-            entries = {name: entry for name, (entry, _) in zip(names, found, strict=True)}
-            self.scores[key] = score_tree(item.root, entries).score
-        return self.scores[key]
+    def by_rater(
+        self, item: ScoredItem, names: tuple[str, ...], judges: tuple[str, ...]
+    ) -> Iterator[float | None]:
+        """Yield the scores of the judges and of the panel."""
+        found = [self._entries(judges, item.reports.get(name)) for name in names]
+        for numbers in zip(*found, strict=True):
+            key = (id(item.root), names, numbers)
+            if key not in self.scores:
+                entries = list(self.numbers)
+                self.scores[key] = _score_of(item.root, names, [entries[number] for number in numbers])
+            yield self.scores[key]
 
-    def _entry(self, judge: str | None, report: EnsembleCriterionReport | None) -> tuple[Entry, bool]:
-        key = (judge, id(report))
+    def _entries(self, judges: tuple[str, ...], report: EnsembleCriterionReport | None) -> tuple[int, ...]:
+        """Return the numbers of the entries of the judges and of the panel on a criterion."""
+        key = (judges, id(report))
         known = self.entries.get(key)
         if known is None:
-            entry = _panel_entry(report) if judge is None else _judge_entry(judge, report)
-            decision = None
-            if report is not None:
-                decision = report.decision if judge is None else report.judge_decisions.get(judge)
-            known = self.entries[key] = entry, _is_judged(entry, decision)
+            own = report.judge_decisions if report else {}
+            rated = [(_judge_entry(judge, report), own.get(judge)) for judge in judges]
+            rated.append((_panel_entry(report), report.decision if report else None))
+            judged = [(one, _is_judged(one, decision)) for one, decision in rated]
+            known = tuple(self.numbers.setdefault(one, len(self.numbers)) for one in judged)
+            self.entries[key] = known
             self.owners.append(report)
         return known
+
+
+_RatedEntry: TypeAlias = tuple[Entry, bool]
+"""Entry of a criterion in a score, and whether it comes from a vote and not just from unreadable replies."""
+
+
+def _score_of(root: RubricGroup, names: Sequence[str], entries: Sequence[_RatedEntry]) -> float | None:
+    if not any(is_judged for _, is_judged in entries):
+        return None
+    return score_tree(root, {name: entry for name, (entry, _) in zip(names, entries, strict=True)}).score
 
 
 def item_scores(item: ScoredItem, shared: SharedScores | None = None) -> dict[Rater, float | None]:
@@ -102,13 +109,10 @@ def item_scores(item: ScoredItem, shared: SharedScores | None = None) -> dict[Ra
     names, truth = shared.truth(item)
     if not names:
         return {}
-    scores: dict[Rater, float | None] = {TRUTH: truth}
     reports = [item.reports.get(name) for name in names]
-    judges = dict.fromkeys(judge for report in reports if report for judge in report.judge_decisions)
-    for judge in judges:
-        scores["judge", judge] = shared.score(item, names, reports, judge)
-    scores[PANEL] = shared.score(item, names, reports, None)
-    return scores
+    judges = tuple(dict.fromkeys(judge for report in reports if report for judge in report.judge_decisions))
+    raters: list[Rater] = [("judge", judge) for judge in judges]
+    return {TRUTH: truth, **dict(zip((*raters, PANEL), shared.by_rater(item, names, judges), strict=True))}
 
 
 def _labelled_criteria(

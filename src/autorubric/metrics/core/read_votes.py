@@ -16,6 +16,7 @@ from autorubric.errors import ArgumentError
 from autorubric.metrics.core.item_scores import (
     PANEL,
     TRUTH,
+    IdentifiedItem,
     LabelledDataset,
     Rater,
     ScoredItem,
@@ -36,7 +37,6 @@ from autorubric.metrics.core.votes_table import (
     TableRows,
     VotesTable,
 )
-from autorubric.rubric.rubric import Rubric
 from autorubric.scoring.policies import RubricGroup
 from autorubric.scoring.reports import EnsembleCriterionReport
 from autorubric.scoring.votes import Decision
@@ -103,8 +103,9 @@ def _reports_by_item(
         return stored.criterion_reports(), True
     places = {dataset.item_id(i): i for i in range(len(dataset.items))}
     reports: dict[int, Sequence[EnsembleCriterionReport] | None] = {}
-    for one in result.item_results:
-        item_id = one.item.id or str(one.item_idx)
+    is_shared = hasattr(stored, "criterion_reports")
+    for position, item, found in _graded_items(stored):
+        item_id = item.id or str(position)
         place = places.get(item_id)
         if place is None:
             raise ArgumentError(
@@ -112,14 +113,26 @@ def _reports_by_item(
             )
         if place in reports:
             raise ArgumentError(f"the run has two results for item {item_id!r}")
-        texts = (one.item.submission, dataset.items[place].submission)
+        texts = (item.submission, dataset.items[place].submission)
         if None not in texts and texts[0] != texts[1]:
             raise ArgumentError(
                 f"the submission of item {item_id!r} in the dataset differs from the one graded; pass the "
                 "dataset that was graded"
             )
-        reports[place] = None if one.report is None else one.report.report
-    return iter(sorted(reports.items(), key=lambda one: one[0])), False
+        reports[place] = found
+    return iter(sorted(reports.items(), key=lambda one: one[0])), is_shared
+
+
+def _graded_items(
+    results: Any,
+) -> Iterator[tuple[int, IdentifiedItem, Sequence[EnsembleCriterionReport] | None]]:
+    """Yield position, item and reports of each graded item."""
+    if hasattr(results, "criterion_reports"):
+        for position, found in results.criterion_reports():
+            yield position, results.dataset.items[position], found
+        return
+    for one in results:
+        yield one.item_idx, one.item, None if one.report is None else one.report.report
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,17 +149,17 @@ class _ItemReader:
     def __init__(self, dataset: LabelledDataset, rows: TableRows, *, is_shared: bool) -> None:
         self._dataset = dataset
         self._rows = rows
-        # Whether equal votes have the same report as object, and reports belong to the dataset's criteria.
+        # Whether equal votes have the same report as object.
         self._is_shared = is_shared
-        self._rubrics: dict[int, tuple[Rubric, _SharedRubric | None]] = {}
+        self._rubrics: dict[tuple[int, ...], tuple[Any, _SharedRubric | None]] = {}
         self._scores = SharedScores()
 
     def read(
         self, i: int, reports: Sequence[EnsembleCriterionReport] | None, *, graded: bool
     ) -> Mapping[Rater, float | None]:
         """Add the rows of an item and return its scores."""
+        shared = self._shared_rubric(i, reports or ()) if self._is_shared else None
         by_name = {one.name: one for one in reports} if reports is not None else {}
-        shared = self._shared_rubric(i) if self._is_shared else None
         root = shared.root if shared else _root_of(i, self._dataset, by_name)
         criteria = shared.criteria if shared else self._bind(i, root)
         truth = {
@@ -158,8 +171,9 @@ class _ItemReader:
         for name, criterion in criteria.items():
             report, answer = by_name.get(name), truth.get(name)
             key: Any = (id(criterion), id(answer), id(report), absent) if shared else None
-            add = partial(_read_cell, i, criterion, answer, report, absent, self._rows)
-            self._rows.repeat(i, key, (answer, report), add)
+            if not self._rows.add_again(i, key):
+                add = partial(_read_cell, i, criterion, answer, report, absent, self._rows)
+                self._rows.repeat(i, key, (answer, report), add)
             if report is not None and report.decision.tie:
                 self._rows.mark_tie(i, criterion)
         for rater, labels in self._dataset.item_ratings(i).items():
@@ -173,17 +187,21 @@ class _ItemReader:
             return {}
         return item_scores(ScoredItem(root, truth, by_name), self._scores if shared else None)
 
-    def _shared_rubric(self, i: int) -> _SharedRubric | None:
-        rubric = self._dataset.get_item_rubric(i)
-        known = self._rubrics.get(id(rubric))
+    def _shared_rubric(self, i: int, reports: Sequence[EnsembleCriterionReport]) -> _SharedRubric | None:
+        try:
+            rubric = self._dataset.get_item_rubric(i)
+        except ArgumentError:
+            return None
+        key = (id(rubric), *[id(one.criterion) for one in reports])
+        known = self._rubrics.get(key)
         if known is None:
-            leaves = rubric.root.leaves
+            root = _root_of(i, self._dataset, {one.name: one for one in reports})
             shared = None
-            if not any(one.level == "ranking" for one in leaves):
-                self._place(leaves)
-                shared = _SharedRubric(rubric.root, {one.name or "": one for one in leaves})
-            # The rubric is stored, because another object could reuse its id if it were deleted.
-            known = self._rubrics[id(rubric)] = rubric, shared
+            if root is not None and not any(one.level == "ranking" for one in root.leaves):
+                self._place(root.leaves)
+                shared = _SharedRubric(root, {one.name or "": one for one in root.leaves})
+            # These objects are stored, because others could reuse their ids if they were deleted.
+            known = self._rubrics[key] = (rubric, [one.criterion for one in reports]), shared
         return known[1]
 
     def _bind(self, i: int, root: RubricGroup | None) -> Mapping[str, BaseCriterion]:

@@ -123,11 +123,14 @@ class VotesTable:
         """Return the table as a DataFrame, in which an absent `sample` or `code` is a missing value."""
         import pandas as pd  # imported here so that pandas is loaded only when needed
 
-        def named(names: Sequence[str], places: Array) -> Array:
-            return np.array([*names, None], dtype=object)[places]
+        def named(names: Sequence[str], places: Array) -> Any:
+            # Only the names are converted to pandas' type of strings, not each cell.
+            return pd.Series([*names, None]).array.take(places)
 
         def nullable(places: Array) -> Any:
-            return pd.array([None if place < 0 else place for place in places.tolist()], dtype="Int64")
+            return pd.arrays.IntegerArray(places.copy(), places < 0)
+
+        places, labels = pd.factorize(self.label)
 
         return pd.DataFrame(
             {
@@ -139,7 +142,7 @@ class VotesTable:
                 "sample": nullable(self.sample),
                 "order": self.order,
                 "code": nullable(self.code),
-                "label": self.label,
+                "label": named(labels.tolist(), places),
                 "value": self.value,
                 "number": self.number,
                 "status": named(STATUSES, self.status),
@@ -220,6 +223,13 @@ class TableRows:
     spans: dict[Any, tuple[tuple[int, int], Any]] = field(default_factory=dict)
     repeated: list[tuple[int, tuple[int, int]]] = field(default_factory=list)
 
+    def add_again(self, item: int, key: Any) -> bool:
+        """Add the rows that have been added with a key; return False if there are none."""
+        known = self.spans.get(key)
+        if known is not None:
+            self.repeated.append((item, known[0]))
+        return known is not None
+
     def repeat(self, item: int, key: Any, owners: Any, add: Callable[[], None]) -> None:
         """Add rows that are the same for all items with this key; `add` adds them for the first item.
 
@@ -227,14 +237,14 @@ class TableRows:
         `owners` are the objects whose ids the key contains. They are stored, because other objects could
         reuse their ids if they were deleted.
         """
-        known = None if key is None else self.spans.get(key)
-        if known is None:
-            start = len(self.rows)
-            add()
-            known = (start, len(self.rows)), owners
-            if key is not None:
-                self.spans[key] = known
-        self.repeated.append((item, known[0]))
+        if key is not None and self.add_again(item, key):
+            return
+        start = len(self.rows)
+        add()
+        span = (start, len(self.rows))
+        if key is not None:
+            self.spans[key] = span, owners
+        self.repeated.append((item, span))
 
     def place(self, criterion: BaseCriterion | MeasuredCriterion) -> int:
         """Return the position of the criterion in the table, adding it if necessary."""
