@@ -22,6 +22,8 @@ from autorubric.metrics.core.resampling import IntervalArguments, Resampling, Re
 from autorubric.metrics.core.result import ResultBase, column_table, format_interval
 from autorubric.metrics.core.scales import Array, Binary, Scale
 from autorubric.metrics.figures.bias import BiasResult, bias
+from autorubric.metrics.figures.classification import accuracy
+from autorubric.metrics.figures.correlation import mae
 from autorubric.scoring.reports import EnsembleCriterionReport
 from autorubric.support.blocks import Block, Cell, ScalarBlock, TableBlock, TextBlock, p_cell
 from autorubric.support.objects import Json
@@ -228,10 +230,18 @@ class _RaterComparisons:
 
     def best(self, judges: list[Rater]) -> Rater | None:
         """Return the judge with the best metric on the cells it answered; None if all are undefined."""
-        alone = {one: value for one in judges if (value := self.of(one, one).a.value) is not None}
+        alone = {one: value for one in judges if (value := self._value_of(one)) is not None}
         if not alone:
             return None
         return (min if self.stat == "mae" else max)(alone, key=lambda one: alone[one])
+
+    def _value_of(self, judge: Rater) -> float | None:
+        """Return a judge's metric on the cells it answered; None if it is undefined."""
+        truth, one = self.cells.truth, self.cells.raters[judge]
+        if self.stat == "mae":
+            return mae(truth.value, one.value, cluster=self.cells.item, ci=None).value
+        right = np.where(one.code >= 0, one.code == truth.code, np.nan)[self.labelled]
+        return accuracy(np.ones(len(right)), right, scale=Binary(), ci=None).value
 
 
 _Values: TypeAlias = dict[str, float | None]
