@@ -409,7 +409,11 @@ def _by_id(run: OwnedRun) -> dict[str, _Graded]:
             found[one.item_idx] = (
                 _Graded(None, None) if report is None else _Graded(report.score, report.report)
             )
-    return {run.dataset.item_id(at): graded for at, graded in found.items()}
+    if hasattr(run.dataset, "item_ids"):
+        ids: Sequence[str] | Mapping[int, str] = list(run.dataset.item_ids())
+    else:
+        ids = {at: run.dataset.item_id(at) for at in found}
+    return {ids[at]: graded for at, graded in found.items()}
 
 
 def _has_assumed(graded: _Graded) -> bool:
@@ -425,7 +429,8 @@ def _values(graded: _Graded) -> _Values:
 
 
 def _truths(dataset: LabelledDataset) -> dict[str, Mapping[str, Json]]:
-    return {dataset.item_id(at): dataset.item_truth(at) or {} for at in range(len(dataset.items))}
+    # Iteration reads a stored dataset faster than access by position, for which it keeps the last item.
+    return {dataset.item_id(at): dataset.item_truth(at) or {} for at, _ in enumerate(dataset.items)}
 
 
 def _shares_correct(a: _Graded, b: _Graded, truth: Mapping[str, Json]) -> tuple[float | None, float | None]:
@@ -442,7 +447,7 @@ def _shares_correct(a: _Graded, b: _Graded, truth: Mapping[str, Json]) -> tuple[
         hits.append((one.final_answer == wanted.code, other.final_answer == wanted.code))
     if not hits:
         return None, None
-    return fmean(own for own, _ in hits), fmean(new for _, new in hits)
+    return sum(own for own, _ in hits) / len(hits), sum(new for _, new in hits) / len(hits)
 
 
 def _differences_table(title: str, found: Sequence[PairedDifference]) -> TableBlock:
