@@ -78,9 +78,12 @@ class VerdictCounts:
     def sum(cls, counts: Iterable[VerdictCounts]) -> VerdictCounts:
         """Return the sum of several counts, with the causes of the first lost and first assumed verdict."""
         every = list(counts)
-        numbers = {name: sum(getattr(one, name) for one in every) for name in cls.__slots__[:5]}
         return cls(
-            **numbers,
+            asked=sum(one.asked for one in every),
+            answered=sum(one.answered for one in every),
+            abstained=sum(one.abstained for one in every),
+            lost=sum(one.lost for one in every),
+            assumed=sum(one.assumed for one in every),
             lost_cause=next((one.lost_cause for one in every if one.lost_cause), None),
             assumed_cause=next((one.assumed_cause for one in every if one.assumed_cause), None),
         )

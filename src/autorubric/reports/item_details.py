@@ -163,9 +163,7 @@ class _DetailBuilder:
         )
         votes = zip(report.votes, words, wrong, strict=True)
         decision = report.decision
-        samples = len(report.votes) > len({vote.judge_id for vote in report.votes})
         content: dict[str, Any] = {
-            "at": place,
             "name": self._index(report.name) if place < 0 else -1,
             "status": report.status if report.status != "answered" else None,
             "answer": self._index(_decision_words(decision)),
@@ -175,65 +173,77 @@ class _DetailBuilder:
             "truth": self._index(_label_words(bound, labels.truth.get(report.name))),
             "why": self._text(labels.reasons.get(report.name)),
             "confidence": number(report.confidence),
-            "marks": [
-                word
-                for word, so in (
-                    ("tie", decision.tie),
-                    ("only unreadable replies", decision.assumed),
-                    ("swayed by unreadable replies", decision.swayed),
-                    ("escalated", report.escalated),
-                )
-                if so
-            ],
-            "ratings": [
-                [self._index(str(rater)), self._index(_label_words(bound, rated[report.name]))]
-                for rater, rated in labels.ratings.items()
-                if rated.get(report.name) is not None
-            ],
-            "judges": [
+        }
+        content = {"at": place, **{key: one for key, one in content.items() if one is not None and one != -1}}
+        if marks := _marks(report):
+            content["marks"] = marks
+        if labels.ratings and (ratings := self._ratings(report.name, bound, labels.ratings)):
+            content["ratings"] = ratings
+        if len(report.votes) > len({vote.judge_id for vote in report.votes}) and report.judge_decisions:
+            content["judges"] = [
                 [self.judges.get(judge, -1), made.status, self._index(_decision_words(made))]
                 for judge, made in report.judge_decisions.items()
             ]
-            if samples
-            else [],
-            "votes": [
-                self._vote(vote, answer if report.criterion.level == "ranking" else None, is_wrong)
-                for vote, answer, is_wrong in votes
-            ],
-        }
-        return {
-            key: value
-            for key, value in content.items()
-            if (value is not None and value != -1 and value != []) or key == "at"
-        }
+        is_ranking = report.criterion.level == "ranking"
+        if report.votes:
+            content["votes"] = [
+                self._vote(vote, answer if is_ranking else None, is_wrong) for vote, answer, is_wrong in votes
+            ]
+        return content
+
+    def _ratings(
+        self, name: str, bound: BaseCriterion | None, ratings: Mapping[str, Mapping[str, Json]]
+    ) -> list[list[int]]:
+        return [
+            [self._index(str(rater)), self._index(_label_words(bound, rated[name]))]
+            for rater, rated in ratings.items()
+            if rated.get(name) is not None
+        ]
 
     def _vote(self, vote: JudgeVote, answer: str | None, is_wrong: bool) -> dict[str, Any]:
+        """Return the fields of a vote that are set; this runs for every vote."""
         answer = answer or vote.selected_label or (str(vote.verdict) if vote.verdict else None)
         answer = answer or answer_words(vote.answer)
-        content: dict[str, Any] = {
-            "j": self.judges.get(vote.judge_id, -1),
-            "s": vote.sample or None,
-            "st": vote.status if vote.status != "answered" else None,
-            "a": self._index(answer),
-            "v": number(vote.value),
-            "r": self._text(vote.reason),
-            "e": self._text(vote.error),
-            "c": number(vote.confidence),
-            "o": self._index(" → ".join(vote.order)) if vote.order else -1,
-            "m": self._index(vote.model),
-            "x": 1 if vote.truncated else None,
-            "k": 1 if vote.skipped else None,
-            "w": 1 if is_wrong else None,
-        }
-        return {
-            key: value for key, value in content.items() if (value is not None and value != -1) or key == "j"
-        }
+        content: dict[str, Any] = {"j": self.judges.get(vote.judge_id, -1)}
+        if vote.sample:
+            content["s"] = vote.sample
+        if vote.status != "answered":
+            content["st"] = vote.status
+        if answer is not None:
+            content["a"] = self._index(answer)
+        if (value := number(vote.value)) is not None:
+            content["v"] = value
+        if vote.reason:
+            content["r"] = self._text(vote.reason)
+        if vote.error:
+            content["e"] = self._text(vote.error)
+        if (confidence := number(vote.confidence)) is not None:
+            content["c"] = confidence
+        if vote.order:
+            content["o"] = self._index(" → ".join(vote.order))
+        if vote.model is not None:
+            content["m"] = self._index(vote.model)
+        for key, so in (("x", vote.truncated), ("k", vote.skipped), ("w", is_wrong)):
+            if so:
+                content[key] = 1
+        return content
 
     def _index(self, text: str | None) -> int:
         return self.strings.index_of(text)
 
     def _text(self, text: str | None) -> int:
         return self.strings.index_of(self.truncation.reason(text)) if text else -1
+
+
+def _marks(report: EnsembleCriterionReport) -> list[str]:
+    decision = report.decision
+    marks = (
+        ("tie", decision.tie),
+        ("only unreadable replies", decision.assumed),
+        ("swayed by unreadable replies", decision.swayed),
+        ("escalated", report.escalated),
+    )
+    return [word for word, so in marks if so]
 
 
 def _decision_words(decision: Decision) -> str | None:

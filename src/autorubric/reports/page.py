@@ -29,7 +29,15 @@ from autorubric.reports.items import (
     item_columns,
 )
 from autorubric.reports.labelling import form_of
-from autorubric.reports.templates import StringTable, answer_words, bias_figure, figure, number, page
+from autorubric.reports.templates import (
+    StringTable,
+    answer_words,
+    bias_figure,
+    figure,
+    number,
+    page,
+    script_json,
+)
 from autorubric.support.objects import Json
 from autorubric.support.write import write_text_atomic
 
@@ -182,14 +190,14 @@ def report_html(
     truncation = truncation_for(read, max_chars)
     rubrics = [_places_by_name(read, rubric) for rubric in items["rubrics"]]
     names = [rubrics[rubric] for rubric in items["rubric"]]
-    details = list(detail_chunks(read, names, read.table.judges, truncation))
+    details = [script_json(chunk) for chunk in detail_chunks(read, names, read.table.judges, truncation)]
     content["run"] = {**_run_summary(read, found), "most_chars": truncation.most, "n_cut": truncation.n_cut}
     content["strings"] = strings.texts
     return page(
         title=f"{run.experiment_name} · autorubric report",
         scripts=_SCRIPTS if live is None else (*_SCRIPTS[:-1], "live.js", _SCRIPTS[-1]),
         connects=live is not None,
-        data={"data": content} | {f"details-{at}": chunk for at, chunk in enumerate(details)},
+        data={"data": script_json(content)} | {f"details-{at}": chunk for at, chunk in enumerate(details)},
         section=Markup("") if critique is None else critique_section(critique),
         template="page.html",
     )

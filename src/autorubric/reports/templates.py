@@ -7,7 +7,7 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
 
@@ -140,12 +140,15 @@ def page(
     *,
     title: str,
     scripts: Iterable[str],
-    data: dict[str, Any],
+    data: Mapping[str, str],
     section: Markup,
     template: str,
     connects: bool = False,
 ) -> str:
-    """Render a page that may only use its own styles, scripts and, with `connects`, its own server."""
+    """Render a page that may only use its own styles, scripts and, with `connects`, its own server.
+
+    `data` are texts from `script_json`, by the id of their element.
+    """
     style = read_asset("report.css")
     script = "\n".join(read_asset(name) for name in scripts)
     script = f'"use strict";\n(() => {{\n{script}\n}})();\n' if script else ""
@@ -167,7 +170,7 @@ def page(
             # Own files, and JSON in which nothing is markup: the only texts that are not escaped.
             style=Markup(style),
             script=Markup(script),
-            data={name: Markup(script_json(one)) for name, one in data.items()},
+            data={name: Markup(text) for name, text in data.items()},
             section=section,
         )
     )

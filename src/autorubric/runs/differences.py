@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from autorubric.criteria.base import BaseCriterion
 from autorubric.criteria.conditions import check_name, code_digest, find_check
@@ -18,11 +18,19 @@ from autorubric.support.objects import Json
 
 def digest(content: Json) -> str:
     """Return the first 16 hexadecimal digits of the SHA-256 of the content's canonical JSON."""
-    return _digest_of(json.dumps(content, sort_keys=True, ensure_ascii=True, separators=(",", ":")))
+    return _digest_of(_canonical_json(content))
+
+
+def _canonical_json(content: Json) -> str:
+    return json.dumps(content, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
 
 
 def _digest_of(text: str) -> str:
     return sha256(text.encode("ascii")).hexdigest()[:16]
+
+
+_Ends: TypeAlias = dict[tuple[str, str], str]
+"""By criterion and judge, the JSON of the dependencies of a vote that do not differ between items."""
 
 
 class VoteDigests:
@@ -32,11 +40,13 @@ class VoteDigests:
         self._shared = shared
         self._asking = asking
         self._criteria: dict[str, str] = {}
+        self._ends: _Ends = {}
         self._judges: dict[str, str] = {}
 
     def item(self, fingerprint: str, rubric: Rubric) -> ItemDigests:
         """Return the digests for an item with this fingerprint and rubric."""
-        return ItemDigests(fingerprint, rubric, self, self._criteria if rubric is self._shared else {})
+        known = (self._criteria, self._ends) if rubric is self._shared else ({}, {})
+        return ItemDigests(fingerprint, rubric, self, *known)
 
     def judge(self, judge_id: str) -> str:
         """Return the digest of the dependencies of a judge's votes, apart from item and criterion."""
@@ -60,25 +70,34 @@ class ItemDigests:
     rubric: Rubric
     _run: VoteDigests
     _criteria: dict[str, str]
+    _ends: _Ends
 
     def of(self, criterion: BaseCriterion, judge_id: str) -> str:
         """Return the digest for one criterion and judge."""
-        own, judge = self._criterion(criterion), self._run.judge(judge_id)
-        if criterion.check is not None:
-            return digest([self.fingerprint, own, judge, self._run.check(check_name(criterion.check))])
-        # The same JSON, built faster, since this runs for every vote and digests need no escaping.
-        return _digest_of(f'["{self.fingerprint}","{own}","{judge}"]')
+        # This runs for every vote, and all of the JSON but the fingerprint is equal for all items.
+        key = (criterion.name or "", judge_id)
+        end = self._ends.get(key)
+        if end is None:
+            end = self._ends[key] = self._end(criterion, judge_id)
+        return _digest_of(f'["{self.fingerprint}",{end}')
 
     def fits(self, criterion: str, judge_id: str, stored: str) -> bool:
         """Return whether a stored digest matches the current item, criterion and judge."""
-        names = self.rubric.names
-        return criterion in names and self.of(self.rubric.by_name(criterion), judge_id) == stored
+        end = self._ends.get((criterion, judge_id))
+        if end is None:
+            names = self.rubric.names
+            return criterion in names and self.of(self.rubric.by_name(criterion), judge_id) == stored
+        return _digest_of(f'["{self.fingerprint}",{end}') == stored
 
-    def _criterion(self, criterion: BaseCriterion) -> str:
+    def _end(self, criterion: BaseCriterion, judge_id: str) -> str:
+        """Return the JSON of the dependencies apart from the item, without its opening bracket."""
         name = criterion.name or ""
         if name not in self._criteria:
             self._criteria[name] = digest([criterion.vote_fields(), self.rubric.guidelines])
-        return self._criteria[name]
+        parts: list[Json] = [self._criteria[name], self._run.judge(judge_id)]
+        if criterion.check is not None:
+            parts.append(self._run.check(check_name(criterion.check)))
+        return _canonical_json(parts)[1:]
 
 
 def content_fingerprint(dataset: RubricDataset, position: int, seen: str | None = None) -> str:

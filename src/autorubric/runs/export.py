@@ -394,6 +394,12 @@ def _lines(frame: pd.DataFrame) -> bytes:
 
 def _json_cells(column: pd.Series) -> list[str]:
     """Return the cells as JSON; equal cells are converted once."""
+    import pandas as pd  # imported late, like above
+
+    if isinstance(column.dtype, pd.StringDtype) or column.dtype.kind in "iub":
+        places, distinct = pd.factorize(column)
+        texts = [*map(json.dumps, distinct.tolist()), "null"]
+        return [texts[place] for place in places.tolist()]
     known: dict[tuple[type, Any], str] = {}
     found = []
     for cell, is_missing in zip(column.astype(object).tolist(), column.isna().tolist(), strict=True):

@@ -11,7 +11,7 @@ from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from autorubric.datasets.dataset import RubricDataset
 from autorubric.errors import RunFormatError
@@ -168,26 +168,34 @@ class RunIndex:
         kind = f"truncated or damaged lines of {file} were skipped"
         self.notices.add(kind, f"{file}: {where} is truncated or damaged and was skipped")
 
-    def line(self, position: int) -> StoredItem | None:
+    def line(self, position: int, logs: OpenLogs | None = None) -> StoredItem | None:
         """Return the latest line of the item at a position; None if the item has no line."""
         if self.lines[position] < 0:
             return None
-        with (self.path / ITEMS).open("rb") as file:
+        with OpenLogs(self.path) as own:
+            file = (logs or own).file(ITEMS)
             file.seek(self.lines[position])
             return StoredItem(**item_of_line(file.readline())[0])
 
-    def votes(self, item_id: str, line: StoredItem | None) -> list[tuple[int, StoredVote]]:
+    def votes(
+        self, item_id: str, line: StoredItem | None, logs: OpenLogs | None = None
+    ) -> list[tuple[int, StoredVote]]:
         """Return all votes stored for an item, oldest first, each with its offset."""
         open_votes = self.open_votes.get(item_id, ())
         offsets = sorted({*(line.votes if line is not None else ()), *open_votes})
         found: list[tuple[int, StoredVote]] = []
         if not offsets:
             return found
-        with (self.path / VOTES).open("rb") as file:
+        with OpenLogs(self.path) as own:
+            file, read = (logs or own).file(VOTES), -1
             for offset in offsets:
-                file.seek(self.moved.get(offset, offset))
+                at = self.moved.get(offset, offset)
+                if at != read:
+                    file.seek(at)
+                raw = file.readline()
+                read = at + len(raw)
                 try:
-                    vote = parse_vote(file.readline())
+                    vote = parse_vote(raw)
                     if vote.item_id != item_id:
                         raise ValueError("the vote is on another item")
                 except ValueError:
@@ -213,6 +221,27 @@ class RunIndex:
                 at = moved.get(offset, -1)
             if at >= 0 and self.current[at]:
                 yield StoredItem(**{**item, "position": at})
+
+
+class OpenLogs:
+    """The logs of a run folder, which are opened when they are first read and closed together."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._files: dict[str, BinaryIO] = {}
+
+    def __enter__(self) -> OpenLogs:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for file in self._files.values():
+            file.close()
+
+    def file(self, name: str) -> BinaryIO:
+        """Return an open log."""
+        if name not in self._files:
+            self._files[name] = (self._folder / name).open("rb")
+        return self._files[name]
 
 
 def bytes_lost(log: Path, logs: LogEntries) -> int:

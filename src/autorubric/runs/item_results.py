@@ -9,14 +9,15 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, overload
 
+from autorubric.criteria.base import BaseCriterion
 from autorubric.criteria.values import Submission, VerdictCounts
 from autorubric.datasets.dataset import RubricDataset
 from autorubric.errors import ReplyError
 from autorubric.grading.base import GradingTask
 from autorubric.runs.differences import VoteDigests, basis_of, mapping_in
-from autorubric.runs.index import RunIndex
+from autorubric.runs.index import OpenLogs, RunIndex
 from autorubric.runs.items import GradedItem, ItemResult, ItemTally, outcome_of
 from autorubric.runs.lines import StoredItem
 from autorubric.runs.manifest import ITEMS, SNAPSHOT, VOTES
@@ -31,10 +32,10 @@ from autorubric.runs.vote_reader import (
 )
 from autorubric.scoring.report_builder import scored_report
 from autorubric.scoring.votes import Votes
+from autorubric.support.objects import IdentityCache
 from autorubric.support.record_log import crc_of
 
 if TYPE_CHECKING:
-    from autorubric.criteria.base import BaseCriterion
     from autorubric.runs.differences import ItemDigests
     from autorubric.runs.lines import StoredVote
     from autorubric.scoring.reports import EnsembleCriterionReport, EnsembleEvaluationReport
@@ -92,18 +93,18 @@ class ReusableVotes:
         """
         if not stored:
             return {name: [] for name in task.rubric.names}
-        digests = self.digests(position)
+        fits, samples = self.digests(position).fits, self._samples
         latest = {
-            one.key: one
+            (one.criterion, vote.judge_id, vote.sample, vote.order or ()): one
             for one in stored
-            if one.vote.sample < self._samples.get(one.vote.judge_id, 1)
-            and digests.fits(one.criterion, one.vote.judge_id, one.digest)
+            if (vote := one.vote).sample < samples.get(vote.judge_id, 1)
+            and fits(one.criterion, vote.judge_id, one.digest)
         }
         found: dict[str, list[JudgeVote]] = {name: [] for name in task.rubric.names}
+        bound = {criterion.name: criterion.bind(task.submission) for criterion in task.rubric}
         for one in latest.values():
-            criterion = task.rubric.by_name(one.criterion).bind(task.submission)
             try:
-                found[one.criterion].append(self._updated_vote(criterion, one.vote))
+                found[one.criterion].append(self._updated_vote(bound[one.criterion], one.vote))
             except ReplyError as error:
                 kind = "damaged votes were skipped"
                 notices.add(kind, f"a damaged vote on item {one.item_id} was skipped: {error}")
@@ -112,8 +113,7 @@ class ReusableVotes:
 
     def _updated_vote(self, criterion: BaseCriterion, vote: JudgeVote) -> JudgeVote:
         """Return a vote with the judge's current weight and the current values of the options."""
-        answer = criterion.parse_truth(vote.answer)
-        value = None if answer is None else answer.value
+        value = _value_of(criterion, vote.answer)
         weight = self._weights.get(vote.judge_id, vote.weight)
         if weight == vote.weight and value == vote.value:
             return vote
@@ -121,6 +121,10 @@ class ReusableVotes:
 
     def _in_panel_order(self, votes: Sequence[JudgeVote], declared: tuple[str, ...]) -> list[JudgeVote]:
         """Return the votes sorted by judge, sample and displayed order."""
+
+        places = [self._panel.get(vote.judge_id, len(self._panel)) for vote in votes]
+        if places == sorted(set(places)):
+            return list(votes)
 
         def key(vote: JudgeVote) -> tuple[int, int, bool]:
             swapped = vote.order is not None and tuple(vote.order) != declared
@@ -151,6 +155,28 @@ class ReusableVotes:
             with suppress(ReplyError):
                 updated.append(self._updated_vote(criterion, vote))
         return self._in_panel_order(updated, declared)
+
+
+_VALUES: Final = IdentityCache[BaseCriterion, dict[tuple[type, Any], float | None]](lambda criterion: {})
+"""Values of answers by criterion."""
+
+_MOST_VALUES: Final = 1024
+
+
+def _value_of(criterion: BaseCriterion, answer: Json) -> float | None:
+    """Return the value of a vote's answer, computed once for equal answers to a criterion."""
+    if answer is None:
+        return None
+    if not isinstance(answer, str | int | float) or criterion.level == "ranking":
+        read = criterion.parse_truth(answer)
+        return None if read is None else read.value
+    known, key = _VALUES.of(criterion), (type(answer), answer)
+    if key not in known:
+        if len(known) >= _MOST_VALUES:
+            known.clear()
+        read = criterion.parse_truth(answer)
+        known[key] = None if read is None else read.value
+    return known[key]
 
 
 def answered_votes(
@@ -246,6 +272,11 @@ class StoredResults(View[ItemResult]):
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_decided": None}
 
+    def __iter__(self) -> Iterator[ItemResult]:
+        with OpenLogs(self._index.path) as logs:
+            for position in self._positions:
+                yield self._result(position, logs)
+
     def _at(self, place: int) -> ItemResult:
         return self._result(self._positions[place])
 
@@ -322,23 +353,23 @@ class StoredResults(View[ItemResult]):
         places = array("q", sorted(line.position for line in self.lines() if wanted(line)))
         return View(len(places), lambda place: self._result(places[place]))
 
-    def _result(self, position: int) -> ItemResult:
-        line = self._made.get(position) or self._index.line(position)
+    def _result(self, position: int, logs: OpenLogs | None = None) -> ItemResult:
+        line = self._made.get(position) or self._index.line(position, logs)
         assert line is not None
         return ItemResult(
             item_idx=position,
             item=self._dataset.items[position],
-            report=None if line.raised else self._report(position, line, Notices())[0],
+            report=None if line.raised else self._report(position, line, Notices(), logs)[0],
             duration_seconds=line.duration_seconds,
             error=line.error,
         )
 
     def _report(
-        self, position: int, line: StoredItem, notices: Notices
+        self, position: int, line: StoredItem, notices: Notices, logs: OpenLogs | None = None
     ) -> tuple[EnsembleEvaluationReport, bool]:
         """Return the report on an item and whether the item has votes."""
         task = grading_task(self._dataset, position)
-        stored = [vote for _, vote in self._index.votes(line.item_id, line)]
+        stored = [vote for _, vote in self._index.votes(line.item_id, line, logs)]
         votes = self._reusable.select(position, task, stored, notices)
         return self._build(task, votes, line), any(votes.values())
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import cache
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, Final, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Final, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
-from pydantic_core import CoreConfig, CoreSchema, SchemaSerializer, SchemaValidator, ValidationError
+import msgspec
+from pydantic_core import CoreConfig, CoreSchema, SchemaSerializer
 from pydantic_core.core_schema import (
-    TypedDictField,
     any_schema,
     bool_schema,
     dataclass_args_schema,
@@ -94,28 +95,21 @@ class Seal(NamedTuple):
 
 def item_of_line(raw: bytes) -> tuple[ItemFields, Seal]:
     """Return the validated fields of the item in a line of `items.jsonl`, and the line's seal."""
-    item: ItemFields = {**_ITEM_DEFAULTS, **_read(_ITEM_LINES, raw)}
-    item.pop("at", None)
-    item.pop("crc", None)
+    item: ItemFields = msgspec.structs.asdict(_read(_item_reader(), raw))
+    del item["at"], item["crc"]
     seal = Seal._make(item.pop("seal"))
-    item["votes"] = tuple(item["votes"])
     if item["tokens"] is not None:
-        item["tokens"] = TokenUsage(**item["tokens"])
+        item["tokens"] = msgspec.convert(item["tokens"], TokenUsage, from_attributes=True)
     if item["verdicts"] is not None:
-        item["verdicts"] = VerdictCounts(**item["verdicts"])
+        item["verdicts"] = msgspec.convert(item["verdicts"], VerdictCounts, from_attributes=True)
     return item, seal
 
 
 def parse_vote(raw: bytes) -> StoredVote:
     """Return the vote in a line of `votes.jsonl`."""
-    lines = _votes()
-    line = _read(lines.reader, raw)
-    return StoredVote(
-        item_id=line["item"],
-        criterion=line["criterion"],
-        digest=line["digest"],
-        vote=lines.kind.from_dict(line["vote"]),
-    )
+    line = _read(_vote_reader(), raw)
+    vote = msgspec.convert(line.vote, JudgeVote, from_attributes=True)
+    return StoredVote(line.item, line.criterion, line.digest, vote)
 
 
 def votes_changed(path: Path) -> RunFormatError:
@@ -144,7 +138,7 @@ def line_of_vote(stored: StoredVote) -> bytes:
         "digest": stored.digest,
         "vote": stored.vote,
     }
-    return _to_json(_votes().writer, line)
+    return _to_json(_vote_writer(), line)
 
 
 def line_of_item(item: StoredItem, seal: Seal) -> bytes:
@@ -165,34 +159,34 @@ def _to_json(writer: SchemaSerializer, content: Any) -> bytes:
         return compact_json(writer.to_python(content, mode="json", exclude_defaults=True, warnings=False))
 
 
-class _VoteLines(NamedTuple):
-    """The reader and writer of lines of votes."""
-
-    kind: type[JudgeVote]
-    reader: SchemaValidator
-    writer: SchemaSerializer
-
-
 @cache
-def _votes() -> _VoteLines:
-    """Create the reader and writer of votes on first use, since opening a run does not read votes."""
-    key = {"item": _TEXT, "criterion": _TEXT, "digest": _TEXT}
-    read, written = typed_dict_field(_schema_of(JudgeVote)), typed_dict_field(_instance_of(JudgeVote))
-    return _VoteLines(
-        kind=JudgeVote,
-        reader=SchemaValidator(_mapping_schema(**key, vote=read, **_SEALED)),
-        writer=SchemaSerializer(typed_dict_schema({**key, "vote": written}), _WRITING),
+def _vote_writer() -> SchemaSerializer:
+    key = dict.fromkeys(("item", "criterion", "digest"), typed_dict_field(str_schema()))
+    return SchemaSerializer(
+        typed_dict_schema({**key, "vote": typed_dict_field(_instance_of(JudgeVote))}), _WRITING
     )
 
 
-def _read(lines: SchemaValidator, raw: bytes) -> dict[str, Any]:
+@cache
+def _vote_reader() -> msgspec.json.Decoder[Any]:
+    """Create the reader of votes on first use, since opening a run does not read votes."""
+    key = [(name, str) for name in ("item", "criterion", "digest")]
+    declared: list[Any] = [*key, ("vote", _struct_of(JudgeVote)), *_SEALED]
+    return msgspec.json.Decoder(msgspec.defstruct("VoteLine", declared, **_STRUCT))
+
+
+@cache
+def _item_reader() -> msgspec.json.Decoder[Any]:
+    declared = [*_declared(StoredItem), ("seal", tuple[_Count, _Count, _Count, _Count]), *_SEALED]
+    return msgspec.json.Decoder(msgspec.defstruct("ItemLine", declared, **_STRUCT))
+
+
+def _read(reader: msgspec.json.Decoder[Any], raw: bytes) -> Any:
     """Return the validated content of a line."""
-    found: dict[str, Any]
     try:
-        found = lines.validate_json(raw)
-    except ValidationError:
-        found = lines.validate_python(_parse_content(raw))
-    return found
+        return reader.decode(raw)
+    except (ValueError, RecursionError):
+        return msgspec.convert(_parse_content(raw), reader.type)
 
 
 def _parse_content(raw: bytes) -> Json:
@@ -203,8 +197,30 @@ def _parse_content(raw: bytes) -> Json:
         raise ValueError("the line is nested too deeply") from None
 
 
+def _struct_of(kind: Any) -> type[msgspec.Struct]:
+    return msgspec.defstruct(kind.__name__, _declared(kind), **_STRUCT)
+
+
+def _declared(kind: Any) -> list[tuple[Any, ...]]:
+    """Return name, type and any default of each field of a dataclass, with bounded numbers."""
+    hints = get_type_hints(kind)
+    return [
+        (one.name, _bounded(hints[one.name]), *(() if one.default is MISSING else (one.default,)))
+        for one in fields(kind)
+    ]
+
+
+def _bounded(hint: Any) -> Any:
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin in (Union, UnionType):
+        return Union[tuple(_bounded(one) for one in arguments)]  # noqa: UP007
+    if origin is tuple:
+        return tuple.__class_getitem__((_bounded(arguments[0]), ...))
+    return _struct_of(hint) if is_dataclass(hint) else _BOUNDED.get(hint, hint)
+
+
 def _schema_of(hint: Any) -> CoreSchema:
-    """Return the validation schema of a type; integers are bounded so that offsets stay valid."""
+    """Return the schema of a type for writing."""
     origin, arguments = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType):
         (alone,) = (one for one in arguments if one is not NoneType)
@@ -213,20 +229,9 @@ def _schema_of(hint: Any) -> CoreSchema:
         return literal_schema(list(arguments))
     if origin is tuple:
         return list_schema(_schema_of(arguments[0]))
-    if is_dataclass(hint):
-        return _mapping_schema(**_fields_of(hint))
     if hint is Any:
         return any_schema()
     return str_schema() if issubclass(hint, str) else _PLAIN[hint]
-
-
-def _fields_of(kind: Any) -> dict[str, TypedDictField]:
-    """Return the fields of a dataclass; fields with defaults are optional."""
-    hints = get_type_hints(kind)
-    return {
-        one.name: typed_dict_field(_schema_of(hints[one.name]), required=one.default is MISSING)
-        for one in fields(kind)
-    }
 
 
 def _instance_of(kind: Any) -> CoreSchema:
@@ -242,29 +247,16 @@ def _instance_of(kind: Any) -> CoreSchema:
     return dataclass_schema(kind, dataclass_args_schema(kind.__name__, held), names, slots=True)
 
 
-def _mapping_schema(**held: TypedDictField) -> CoreSchema:
-    config = CoreConfig(strict=True, extra_fields_behavior="forbid")
-    return typed_dict_schema(held, config=config)
-
-
-_COUNT: Final = int_schema(ge=0, le=2**62)
-_PLAIN: Final = {bool: bool_schema(), int: _COUNT, float: float_schema(allow_inf_nan=False)}
+_PLAIN: Final = {bool: bool_schema(), int: int_schema(), float: float_schema()}
 # A judge's answer may contain NaN or infinity, which must be kept and not become null.
 _WRITING: Final = CoreConfig(ser_json_inf_nan="constants")
-_TEXT: Final = typed_dict_field(str_schema())
+# Integers are bounded so that offsets stay valid, and floats so that they are finite.
+_Count = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
+_MOST: Final = sys.float_info.max
+_BOUNDED: Final[dict[Any, Any]] = {int: _Count, float: Annotated[float, msgspec.Meta(ge=-_MOST, le=_MOST)]}
+_STRUCT: Final[dict[str, Any]] = {"kw_only": True, "forbid_unknown_fields": True, "gc": False}
 # Fields that the log adds to a line; older lines have neither.
-_SEALED: Final = {
-    "at": typed_dict_field(_COUNT, required=False),
-    "crc": typed_dict_field(str_schema(), required=False),
-}
-_ITEM_LINES: Final = SchemaValidator(
-    _mapping_schema(
-        **_fields_of(StoredItem),
-        seal=typed_dict_field(list_schema(_COUNT, min_length=4, max_length=4)),
-        **_SEALED,
-    )
-)
-_ITEM_DEFAULTS: Final = {one.name: one.default for one in fields(StoredItem) if one.default is not MISSING}
+_SEALED: Final = (("at", _Count, 0), ("crc", str, ""))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -339,24 +339,22 @@ def _judge_scores(
     if len(judges) == 1 and all(r.judge_decisions.get(judges[0]) is r.decision for r in reports):
         # The only judge has the decisions of the panel, and therefore its score.
         return {judges[0]: panel.score}
-    return {judge: _judge_score(judge, root, reports, policy) for judge in judges}
+    # Votes were skipped because of other judges' votes, so the rest is not representative of their judge.
+    skipping = {vote.judge_id for report in reports for vote in report.votes if vote.skipped}
+    return {
+        judge: None if judge in skipping else _judge_score(judge, root, reports, policy) for judge in judges
+    }
 
 
 def _judge_score(judge: str, root: RubricGroup, reports: Reports, policy: GradingPolicy) -> float | None:
-    if any(vote.skipped and vote.judge_id == judge for report in reports for vote in report.votes):
-        # Votes were skipped because of other judges' votes, so the rest is not representative of the judge.
-        return None
-    own = _decisions_of(judge, reports)
-    entries = {r.name: _judge_entry(r, own.get(r.name), policy) for r in reports}
-    if all(entry.value is None or own[name].assumed for name, entry in entries.items()):
-        return None
-    return _known_score(root, entries, policy).score
-
-
-def _judge_entry(report: EnsembleCriterionReport, own: Decision | None, policy: GradingPolicy) -> Entry:
-    """Return the score entry of a judge's decision; the panel decides gates that the judge was not asked."""
-    entry = entry_of(report.criterion, own or report.decision, policy.cannot_assess)
-    return entry if own else entry._replace(value=None)
+    entries, is_judged = {}, False
+    for report in reports:
+        own = report.judge_decisions.get(judge)
+        # The panel decides gates that the judge was not asked.
+        entry = entry_of(report.criterion, own or report.decision, policy.cannot_assess)
+        entries[report.name] = entry if own else entry._replace(value=None)
+        is_judged = is_judged or (own is not None and entry.value is not None and not own.assumed)
+    return _known_score(root, entries, policy).score if is_judged else None
 
 
 def _final_reason(criterion: BaseCriterion, decision: Decision, votes: Sequence[JudgeVote]) -> str:

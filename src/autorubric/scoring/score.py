@@ -218,6 +218,9 @@ def entering_value(
 
 def entry_of(criterion: BaseCriterion, decision: Decision | None, policy: CannotAssessConfig) -> Entry:
     """Return the score entry of a decision under a policy."""
+    # Most decisions have a value, which no policy changes, and this runs for every decision of every judge.
+    if decision is not None and (value := decision.value) is not None:
+        return Entry(value, value)
     return Entry.of(entering_value(criterion, decision, policy), decision)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from operator import attrgetter
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
@@ -151,8 +152,8 @@ def position_inconsistent(votes: Sequence[JudgeVote]) -> tuple[str, ...]:
 
 def count_verdicts(votes: Sequence[JudgeVote], *, assumes: bool) -> VerdictCounts:
     """Count a criterion's votes by outcome."""
-    if len(votes) == 1 and votes[0].status == "answered":
-        return _ONE_ANSWERED
+    if [vote.status for vote in votes].count("answered") == len(votes):
+        return _all_answered(len(votes))
     outcomes: Counter[str] = Counter()
     causes: dict[str, str] = {}
     for vote in votes:
@@ -172,7 +173,11 @@ def count_verdicts(votes: Sequence[JudgeVote], *, assumes: bool) -> VerdictCount
     )
 
 
-_ONE_ANSWERED = VerdictCounts(asked=1, answered=1)
+@lru_cache(maxsize=64)
+def _all_answered(count: int) -> VerdictCounts:
+    return VerdictCounts(asked=count, answered=count)
+
+
 _UNSET = object()
 _NAMES = tuple(JudgeVote.__dataclass_fields__)
 _DEFAULTS: tuple[object, ...] = tuple(

@@ -252,7 +252,9 @@ def parse_line(text: str, number: int) -> Json:
     """Return the data of one line of a JSON lines file."""
     try:
         data = parse_json(text, number)
-        _check_depth(data)
+        # Each level begins with a bracket.
+        if text.count("{") + text.count("[") > MAX_DEPTH:
+            _check_depth(data)
         _check_characters(text, data)
     except SyntaxFault as fault:
         raise SyntaxFault(fault.message, fault.line or number, fault.path) from None

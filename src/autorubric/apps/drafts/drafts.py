@@ -9,21 +9,24 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from sys import float_info
 from typing import Any, Final, NamedTuple
 
+import msgspec
+
 from autorubric.apps.drafts.provenance import Answered, json_digest
 from autorubric.errors import Fault, FileError
 from autorubric.support.objects import Json
-from autorubric.support.read import bounded_lines, parse_structured
-from autorubric.support.reading_errors import short_repr
+from autorubric.support.read import bounded_lines, parse_line
+from autorubric.support.reading_errors import SyntaxFault, short_repr
 
 MOST_FAULTS: Final = 1000
 """Maximum number of invalid lines that are listed individually; all are counted."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Draft:
     """One draft. The page on formats shows the attributes.
 
@@ -46,11 +49,11 @@ class Draft:
         if self.written_id == "":
             object.__setattr__(self, "written_id", self.id)
 
-    @property
+    @cached_property
     def output_text(self) -> str:
         return json_text(self.output)
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """The SHA-256 digest of prompt, output and contract."""
         return json_digest([self.prompt, self.output, self.contract])
@@ -102,12 +105,14 @@ def draft_of(line: DraftLine) -> Draft | LineFault:
     """Return the draft on a line, or its error."""
     try:
         text = line.raw.decode("utf-8-sig")
+        if not text.strip():
+            return LineFault(line.number, "the content is empty")
         # The strict parser also rejects values that could not be written to a file later.
-        given = parse_structured(text, "json").data
+        given = parse_line(text, 1)
     except UnicodeDecodeError as error:
         return LineFault(line.number, f"invalid UTF-8: byte 0x{error.object[error.start]:02x}")
-    except FileError as error:
-        return LineFault(line.number, error.faults[0].message)
+    except SyntaxFault as fault:
+        return LineFault(line.number, fault.message)
     if not isinstance(given, dict):
         return LineFault(line.number, f"a draft must be a JSON object; got {short_repr(given)}")
     return _draft_with(given, line)
@@ -141,7 +146,17 @@ def draft_key(given: Json) -> str | None:
 
 def json_text(value: Json) -> str:
     """Return a string unchanged and other data as JSON."""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=1)
+    if isinstance(value, str):
+        return value
+    try:
+        # Python indents JSON many times as slowly as it writes JSON on one line.
+        return msgspec.json.format(_ENCODE(value), indent=1)
+    # An unpaired surrogate, NaN or an infinity.
+    except ValueError:
+        return json.dumps(value, ensure_ascii=False, indent=1)
+
+
+_ENCODE: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def line_at(path: Path, offset: int) -> DraftLine:
@@ -349,8 +364,8 @@ def now() -> str:
 def is_strict_json(text: str | None) -> bool:
     """Return whether an unparsed reply is strict JSON, without fences, prose, duplicate keys or NaN."""
     try:
-        parse_structured(text or "", "json")
-    except FileError:
+        parse_line(text or "", 1)
+    except SyntaxFault:
         return False
     return True
 

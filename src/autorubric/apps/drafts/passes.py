@@ -202,15 +202,14 @@ class Checkpoint:
 
     async def work(self, key: str, digest: str, ask: Callable[[dict[str, Json]], Awaitable[T]]) -> T | None:
         """Ask about a draft and return the result; None if the budget did not allow all questions."""
-        place = self._place(key, digest)
-        begun: dict[str, Json] = self._answers.pop(place, {}).get("answered", {})
+        begun: dict[str, Json] = self.forget(key, digest).get("answered", {})
         try:
             return await ask(begun)
         except BudgetError as error:
             self._budget_error = self._budget_error or error
             self.left += 1
             if any(begun.values()):
-                self._answers[place] = {"id": key, "answered": begun}
+                self._answers[self._place(key, digest)] = {"id": key, "answered": begun}
             return None
 
     @property
@@ -220,9 +219,9 @@ class Checkpoint:
             return None if self.errors.message is None else "errors"
         return self._budget_error.limit
 
-    def forget(self, key: str, digest: str) -> None:
-        """Drop the stored answers of a draft that has a record."""
-        self._answers.pop(self._place(key, digest), None)
+    def forget(self, key: str, digest: str) -> dict[str, Any]:
+        """Drop the stored answers of a draft, and return them."""
+        return self._answers.pop(self._place(key, digest), {}) if self._answers else {}
 
     def write(self) -> None:
         """Write the kept answers to the file atomically, or delete the file if there are none."""

@@ -29,6 +29,7 @@ from autorubric.errors import (
     TokenUsage,
 )
 from autorubric.llm.transport import ReplySchema
+from autorubric.support.chat_tokens import neutralise_tokens
 from autorubric.support.objects import Json
 from autorubric.support.read import read_structured
 from autorubric.support.reading_errors import path_text, short_repr
@@ -90,7 +91,12 @@ class CritiqueSchema:
     def text(self) -> str:
         return json.dumps(self._bare, ensure_ascii=False)
 
-    @property
+    @cached_property
+    def shown_text(self) -> str:
+        """The text as it is shown in a prompt."""
+        return neutralise_tokens(self.text)
+
+    @cached_property
     def on_the_wire(self) -> ReplySchema:
         """The schema in the form that is sent to the model's provider."""
         return ReplySchema(name="critique", schema=self._bare, strict=False)
@@ -139,8 +145,10 @@ def _validator_of(schema: Mapping[str, Json]) -> Any:
 
 def json_digest(content: Json) -> str:
     """Return the SHA-256 digest of JSON data in canonical form, as a hexadecimal string."""
-    text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-    return hashlib.sha256(text.encode("ascii")).hexdigest()
+    return hashlib.sha256(_CANONICAL(content).encode("ascii")).hexdigest()
+
+
+_CANONICAL: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode
 
 
 def _references(schema: Json) -> Iterator[str]:

@@ -22,6 +22,7 @@ from autorubric.support.record_log import AppendLog
 from autorubric.support.write import FileLock, write_bytes_atomic, write_parts_atomic
 
 _LINE_ENDS = re.compile("[\x85\u2028\u2029]")
+_ENCODE = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 
 
 class IndexEntry(NamedTuple):
@@ -74,7 +75,7 @@ class RecordFile:
     def append(self, record: Mapping[str, Json]) -> None:
         """Append a record and write it to the operating system."""
         assert self._log is not None
-        line = json.dumps(record, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        line = _ENCODE(record)
         # Some readers treat these characters as line ends, so they are escaped.
         line = _LINE_ENDS.sub(lambda found: f"\\u{ord(found[0]):04x}", line)
         offset = self._log.append(line.encode("utf-8", "replace"))
@@ -83,10 +84,14 @@ class RecordFile:
 
     def records(self) -> Iterator[dict[str, Any]]:
         """Yield the valid record of every id, in the order of the file."""
+        valid = (row[0] for row in self._index.execute("SELECT offset FROM rows ORDER BY offset"))
+        following = next(valid, None)
         for _, offset, raw in _lines_of(self.path):
-            record = _parse_record(raw)
-            if record is not None and self._is_last(record, offset):
-                yield record
+            if offset == following:
+                following = next(valid, None)
+                record = _parse_record(raw)
+                if record is not None:
+                    yield record
 
     def sweep(self, others: Sequence[RecordFile] = ()) -> None:
         """Remove records that were replaced by a later record in this file or in others, atomically."""
@@ -109,9 +114,10 @@ class RecordFile:
 
     def _add_entry(self, record: Mapping[str, Any], offset: int) -> None:
         key = _key(record)
-        self._superseded += self.find(key) is not None
         row = (key, offset, contract_error(record) is not None, record.get(self._digest_key))
-        self._index.execute("INSERT OR REPLACE INTO rows VALUES (?, ?, ?, ?)", row)
+        if not self._index.execute("INSERT OR IGNORE INTO rows VALUES (?, ?, ?, ?)", row).rowcount:
+            self._superseded += 1
+            self._index.execute("REPLACE INTO rows VALUES (?, ?, ?, ?)", row)
 
     def _is_last(self, record: Mapping[str, Any], offset: int) -> bool:
         row = self._index.execute("SELECT offset FROM rows WHERE id = ?", (_key(record),)).fetchone()

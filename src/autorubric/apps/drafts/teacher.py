@@ -41,7 +41,6 @@ from autorubric.judges.vote import Clock
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.names import prefix_of
 from autorubric.llm.transport import Exchange, ReplySchema
-from autorubric.support.chat_tokens import neutralise_tokens
 from autorubric.support.concurrency import NoStrayCancellation
 from autorubric.support.objects import Json
 from autorubric.support.read import read_text
@@ -126,7 +125,7 @@ def critique_prompt(
     content = template.fill(
         {
             **_material(draft, draft.output_text if output is None else output),
-            "schema": neutralise_tokens(schema.text),
+            "schema": schema.shown_text,
             "rule": MATERIAL_RULE,
         },
         composed=_CRITIQUE_VARIABLES,

@@ -19,6 +19,7 @@ Compute: TypeAlias = Callable[[Array], Array]
 """A function that maps sums of shape `(..., d)` to values of shape `(...)`, NaN where undefined."""
 
 _CHUNK_CELLS = 4_000_000
+_CACHED_CELLS = 65_536
 _INDEX_DRAW_FROM = 256
 
 
@@ -49,7 +50,7 @@ class Units:
     def aggregate(self, weights: Array) -> Array:
         """Compute the sums of resamples, shape `(r, d)`, from draw counts of shape `(r, u)`."""
         if self.gather is not None:
-            return weights[..., self.gather]
+            return np.take(weights, self.gather, axis=-1)
         return weights if self.sums is None else weights @ self.sums
 
     def total(self) -> Array:
@@ -141,11 +142,17 @@ def draw_weights(counts: Codes, n_drawn: int, rows: int, rng: np.random.Generato
     u, total = len(counts), int(counts.sum())
     if u >= _INDEX_DRAW_FROM and total <= 2 * u:
         # A multinomial draw needs one binomial per distinct unit; if most are distinct, indices are cheaper.
-        drawn = rng.integers(0, total, size=(rows, n_drawn))
-        if (counts != 1).any():
-            drawn = np.repeat(np.arange(u), counts)[drawn]
-        drawn += np.arange(rows)[:, None] * u
-        return np.bincount(drawn.reshape(-1), minlength=rows * u).reshape(rows, u).astype(float)
+        kinds = np.repeat(np.arange(u), counts) if (counts != 1).any() else None
+        weights = np.empty((rows, u))
+        # Few rows at a time, so that the counts stay in the processor's cache.
+        step = max(1, _CACHED_CELLS // u)
+        for start in range(0, rows, step):
+            part = weights[start : start + step]
+            drawn = rng.integers(0, total, size=(len(part), n_drawn))
+            drawn = drawn if kinds is None else kinds[drawn]
+            drawn += np.arange(len(part))[:, None] * u
+            part[:] = np.bincount(drawn.reshape(-1), minlength=part.size).reshape(part.shape)
+        return weights
     return rng.multinomial(n_drawn, counts / total, size=rows).astype(float)
 
 

@@ -256,8 +256,14 @@ def spreadsheet_safe(frame: pd.DataFrame) -> pd.DataFrame:
 
 def _escape_column(column: pd.Series) -> pd.Series:
     """Return a column with its formulas escaped; each of its texts is checked once."""
+    import pandas as pd
+
     if column.dtype.kind in "biufcmM":
         return column
+    if isinstance(column.dtype, pd.StringDtype):
+        texts = column.dropna().unique()
+        if len(texts) and not any(map(_begins_formula, texts)):
+            return column
     known: dict[str, str] = {}
 
     def escaped(cell: Any) -> Any:

@@ -108,13 +108,14 @@ def spearman_of(ranked: RankedPairs) -> Callable[[Array], Array]:
 def spearman_matrix(weights: Array, places: Sequence[Codes], sizes: Sequence[int]) -> list[Array]:
     """Compute Spearman's rho of each two columns, in the order of `combinations`; rank each once."""
     n = weights.sum(-1)[..., None]
-    ranks = [
-        _midranks(_margin(weights, place, size))[..., place] - n
-        for place, size in zip(places, sizes, strict=True)
-    ]
-    squares = [(weights * v * v).sum(-1) for v in ranks]
+    counted = [_margin(weights, place, size) for place, size in zip(places, sizes, strict=True)]
+    doubled = [_midranks(margin) - n for margin in counted]
+    squares = [(margin * v * v).sum(-1) for margin, v in zip(counted, doubled, strict=True)]
+    ranks = [np.take(v, place, axis=-1) for v, place in zip(doubled, places, strict=True)]
+    products = [weights * v for v in ranks[:-1]]
+    # All sums are of integers, so they are exact in any order.
     return [
-        _ratio((weights * ranks[a] * ranks[b]).sum(-1), squares[a], squares[b])
+        _ratio(np.einsum("...i,...i->...", products[a], ranks[b]), squares[a], squares[b])
         for a, b in combinations(range(len(ranks)), 2)
     ]
 

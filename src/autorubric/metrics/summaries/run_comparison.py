@@ -22,6 +22,8 @@ from autorubric.metrics.core.resampling import IntervalArguments, Resampling, Re
 from autorubric.metrics.core.result import ResultBase, column_table, format_interval
 from autorubric.metrics.core.scales import Array, Binary, Scale
 from autorubric.metrics.figures.bias import BiasResult, bias
+from autorubric.metrics.figures.classification import accuracy
+from autorubric.metrics.figures.correlation import mae
 from autorubric.scoring.reports import EnsembleCriterionReport
 from autorubric.support.blocks import Block, Cell, ScalarBlock, TableBlock, TextBlock, p_cell
 from autorubric.support.objects import Json
@@ -228,10 +230,18 @@ class _RaterComparisons:
 
     def best(self, judges: list[Rater]) -> Rater | None:
         """Return the judge with the best metric on the cells it answered; None if all are undefined."""
-        alone = {one: value for one in judges if (value := self.of(one, one).a.value) is not None}
+        alone = {one: value for one in judges if (value := self._value_of(one)) is not None}
         if not alone:
             return None
         return (min if self.stat == "mae" else max)(alone, key=lambda one: alone[one])
+
+    def _value_of(self, judge: Rater) -> float | None:
+        """Return a judge's metric on the cells it answered; None if it is undefined."""
+        truth, one = self.cells.truth, self.cells.raters[judge]
+        if self.stat == "mae":
+            return mae(truth.value, one.value, cluster=self.cells.item, ci=None).value
+        right = np.where(one.code >= 0, one.code == truth.code, np.nan)[self.labelled]
+        return accuracy(np.ones(len(right)), right, scale=Binary(), ci=None).value
 
 
 _Values: TypeAlias = dict[str, float | None]
@@ -399,7 +409,11 @@ def _by_id(run: OwnedRun) -> dict[str, _Graded]:
             found[one.item_idx] = (
                 _Graded(None, None) if report is None else _Graded(report.score, report.report)
             )
-    return {run.dataset.item_id(at): graded for at, graded in found.items()}
+    if hasattr(run.dataset, "item_ids"):
+        ids: Sequence[str] | Mapping[int, str] = list(run.dataset.item_ids())
+    else:
+        ids = {at: run.dataset.item_id(at) for at in found}
+    return {ids[at]: graded for at, graded in found.items()}
 
 
 def _has_assumed(graded: _Graded) -> bool:
@@ -415,7 +429,8 @@ def _values(graded: _Graded) -> _Values:
 
 
 def _truths(dataset: LabelledDataset) -> dict[str, Mapping[str, Json]]:
-    return {dataset.item_id(at): dataset.item_truth(at) or {} for at in range(len(dataset.items))}
+    # Iteration reads a stored dataset faster than access by position, for which it keeps the last item.
+    return {dataset.item_id(at): dataset.item_truth(at) or {} for at, _ in enumerate(dataset.items)}
 
 
 def _shares_correct(a: _Graded, b: _Graded, truth: Mapping[str, Json]) -> tuple[float | None, float | None]:
@@ -432,7 +447,7 @@ def _shares_correct(a: _Graded, b: _Graded, truth: Mapping[str, Json]) -> tuple[
         hits.append((one.final_answer == wanted.code, other.final_answer == wanted.code))
     if not hits:
         return None, None
-    return fmean(own for own, _ in hits), fmean(new for _, new in hits)
+    return sum(own for own, _ in hits) / len(hits), sum(new for _, new in hits) / len(hits)
 
 
 def _differences_table(title: str, found: Sequence[PairedDifference]) -> TableBlock:
