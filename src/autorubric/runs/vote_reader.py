@@ -143,8 +143,8 @@ def read_all_votes(path: Path, items: Iterable[StoredItem]) -> VoteColumns:
         raise votes_changed(path)
     item, kind = np.array(reader.items, dtype=np.int64), np.array(reader.kinds, dtype=np.int64)
     order = np.argsort(item, kind="stable")
-    # Longer digests would be cut, and are not valid.
-    digests = np.array([one[: _DIGEST + 1] for one in reader.digests], dtype=f"S{_DIGEST + 1}")
+    # Longer digests are cut to a length that no valid digest has.
+    digests = np.array([one.encode("ascii", "replace") for one in reader.digests], dtype=f"S{_DIGEST + 1}")
     return VoteColumns(item[order], kind[order], reader.known, digests[order])
 
 
