@@ -139,11 +139,9 @@ class ReusableVotes:
         fits, samples = self.digests(position).fits, self._samples
         latest = {}
         for kind, digest in zip(kinds, digests, strict=True):
-            criterion, vote = known[kind]
-            if vote.sample < samples.get(vote.judge_id, 1) and fits(
-                criterion, vote.judge_id, digest.decode("latin-1")
-            ):
-                latest[criterion, vote.judge_id, vote.sample, vote.order] = kind
+            criterion, judge_id, sample, _ = place = known[kind].place
+            if fits(criterion, judge_id, digest.decode("ascii")) and sample < samples.get(judge_id, 1):
+                latest[place] = kind
         return list(latest.values())
 
     def update_votes(

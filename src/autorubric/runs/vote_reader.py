@@ -34,8 +34,15 @@ if TYPE_CHECKING:
 class VoteKind(NamedTuple):
     """Votes on a criterion that lead to the same decisions."""
 
-    criterion: str
+    # Criterion, judge, sample and order of the candidates; on each item, only the last such vote is valid.
+    place: tuple[str, str, int, tuple[str, ...] | None]
     vote: JudgeVote  # one of these votes
+
+    @classmethod
+    def of(cls, stored: StoredVote) -> VoteKind:
+        """Return the kind of a stored vote."""
+        vote = stored.vote
+        return cls((stored.criterion, vote.judge_id, vote.sample, vote.order), vote)
 
 
 class VoteColumns(NamedTuple):
@@ -181,7 +188,7 @@ class _VoteReader:
                 stored = parse_vote(raws[kinds.index(number)])
             except ValueError:
                 return False
-            self.known.append(VoteKind(stored.criterion, stored.vote))
+            self.known.append(VoteKind.of(stored))
         self.items += positions
         self.kinds += kinds
         self.digests += [one.digest for one in lines]
@@ -231,7 +238,7 @@ def read_snapshot(path: Path, state: str) -> VoteColumns | None:
     columns = np.frombuffer(content[: 8 * n_votes], dtype="<i4").astype(np.int64)
     kinds = [parse_vote(line) for line in content[8 * n_votes :].split(b"\n")[:-1]]
     item, kind = columns.reshape(2, n_votes)
-    return VoteColumns(item, kind, [VoteKind(one.criterion, one.vote) for one in kinds], None)
+    return VoteColumns(item, kind, [VoteKind.of(one) for one in kinds], None)
 
 
 def write_snapshot(path: Path, state: str, votes: VoteColumns) -> None:
@@ -241,7 +248,7 @@ def write_snapshot(path: Path, state: str, votes: VoteColumns) -> None:
     if len(votes.item) < _FEWEST:
         return
     columns = np.array([votes.item, votes.kind], dtype="<i4").tobytes()
-    kinds = [line_of_vote(StoredVote("", one.criterion, "", one.vote)) + b"\n" for one in votes.kinds]
+    kinds = [line_of_vote(StoredVote("", one.place[0], "", one.vote)) + b"\n" for one in votes.kinds]
     content = columns + b"".join(kinds)
     with suppress(FileError):
         write_parts_atomic(path, (_seal(state, len(votes.item), content), b"\n", content))
@@ -260,7 +267,8 @@ class SharedReports:
         self, valid: ValidVotes, known: Sequence[VoteKind], dataset: RubricDataset, policy: GradingPolicy
     ) -> None:
         self._valid = valid
-        self._kinds = known
+        self._votes = [one.vote for one in known]
+        self._criteria = [one.place[0] for one in known]
         self._dataset = dataset
         self._policy = policy
         # The keys contain the ids of rubrics and criteria, which are stored, because other objects could
@@ -272,7 +280,7 @@ class SharedReports:
         """Return the reports on an item from the kinds of its valid votes."""
         votes: dict[str, list[int]] = {}
         for kind in kinds:
-            votes.setdefault(self._kinds[kind].criterion, []).append(kind)
+            votes.setdefault(self._criteria[kind], []).append(kind)
         rubric = self._dataset.get_item_rubric(position)
         if id(rubric) not in self._leaves:
             self._leaves[id(rubric)] = rubric, rubric.root.leaves
@@ -297,5 +305,4 @@ class SharedReports:
     def _update(
         self, criterion: BaseCriterion, kinds: Sequence[int], declared: tuple[str, ...]
     ) -> list[JudgeVote]:
-        votes = [self._kinds[kind].vote for kind in kinds]
-        return self._valid.update_votes(criterion, votes, declared)
+        return self._valid.update_votes(criterion, [self._votes[kind] for kind in kinds], declared)
