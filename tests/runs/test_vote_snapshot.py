@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import shutil
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from benchmarks.damage._damage import CHANGES
 
 from autorubric import CriterionGrader, DataItem, EvalResult, JudgeReply, Rubric, RubricDataset, evaluate_sync
-from autorubric.errors import AutorubricError, RunFormatError
+from autorubric.errors import AutorubricError, ProviderTimeoutError, RunFormatError
 from autorubric.judges import FunctionJudge, JudgeRequest
 from autorubric.runs.vote_reader import read_snapshot, write_snapshot
 
@@ -64,9 +65,9 @@ def _without_snapshot(folder: Path) -> pd.DataFrame:
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run whose votes have been read, with its snapshot."""
+    """A run with the snapshot that reading its votes has written."""
     folder = _grade(tmp_path_factory.mktemp("runs"))
-    assert not (folder / SNAPSHOT).exists()
+    (folder / SNAPSHOT).unlink()
     _table(folder)
     assert (folder / SNAPSHOT).exists()
     return folder
@@ -85,14 +86,45 @@ def test_the_second_opening_has_the_same_table(run: Path) -> None:
     assert (run / SNAPSHOT).stat().st_mtime_ns == written
 
 
+def test_a_run_writes_the_same_votes(copy: Path) -> None:
+    """The snapshot of a run that has just ended has the votes of its log, and so do its results."""
+    grader = CriterionGrader(judges=[_judge(one) for one in "xyz"])
+    result = evaluate_sync(
+        _dataset(), grader, experiments_dir=copy.parent, experiment_name="new", show_progress=False
+    )
+    written = (result.experiment_dir / SNAPSHOT).read_bytes()
+    pd.testing.assert_frame_equal(result.votes_table(), _without_snapshot(result.experiment_dir))
+    pd.testing.assert_frame_equal(_table(result.experiment_dir), result.votes_table(), check_exact=True)
+    assert (result.experiment_dir / SNAPSHOT).read_bytes() == written
+
+
+def test_votes_that_are_requested_again_are_in_the_snapshot_once(tmp_path: Path) -> None:
+    """Whether they are requested again in the same run or when the run is resumed."""
+    attempts: Counter[str | None] = Counter()
+
+    def answer(request: JudgeRequest) -> JudgeReply:
+        attempts[request.item_id] += 1
+        if request.item_id in ("i3", "i7") and attempts[request.item_id] < 3 * CRITERIA:
+            raise ProviderTimeoutError("no reply")
+        return JudgeReply(answer=3 if request.criterion.name == "grade" else "MET")
+
+    judges = [_judge("x"), _judge("y"), FunctionJudge(function=answer, judge_id="slow")]
+    options: dict[str, Any] = {"experiments_dir": tmp_path, "experiment_name": "run", "show_progress": False}
+    for _ in range(3):
+        result = evaluate_sync(_dataset(), CriterionGrader(judges=judges), **options)
+        found = _table(result.experiment_dir)
+        pd.testing.assert_frame_equal(found, _without_snapshot(result.experiment_dir), check_exact=True)
+        pd.testing.assert_frame_equal(found, result.votes_table(), check_exact=True)
+    assert not result.verdicts.lost
+
+
 def test_votes_are_taken_from_a_snapshot_that_fits(copy: Path) -> None:
     """Votes of a snapshot with a valid seal are used, so the other tests would notice a snapshot in use."""
-    result = EvalResult.from_experiment(copy)
-    results: Any = result.item_results
+    results: Any = EvalResult.from_experiment(copy).item_results
     state = results._state()
     votes = read_snapshot(copy / SNAPSHOT, state)
     assert votes is not None
-    write_snapshot(copy / SNAPSHOT, state, votes._replace(kind=votes.kind[::-1].copy()))
+    write_snapshot(copy / SNAPSHOT, state, votes.item.tolist(), votes.kind[::-1].tolist(), votes.kinds)
     assert not _table(copy).equals(_without_snapshot(copy))
 
 

@@ -24,7 +24,7 @@ from autorubric.runs.manifest import ITEMS, SNAPSHOT, VOTES
 from autorubric.runs.notices import Notices
 from autorubric.runs.vote_reader import (
     SharedReports,
-    VoteColumns,
+    VoteCollector,
     VoteKind,
     read_all_votes,
     read_snapshot,
@@ -437,17 +437,23 @@ class StoredResults(View[ItemResult]):
         if votes is None:
             votes = read_all_votes(self._index.path / VOTES, self._index.current_lines())
         decide = SharedReports(self._reusable, votes.kinds, self._dataset, policy)
-        valid: list[list[int]] = []
+        items, valid = array("i"), array("i")
         wanted = zip(self._positions, votes.on_items(self._positions), strict=True)
-        items = enumerate(self._dataset.items)
+        texts = enumerate(self._dataset.items)
         for position, (kinds, digests) in wanted:
-            item = next(one for at, one in items if at == position)
+            item = next(one for at, one in texts if at == position)
             if digests is not None:
                 kinds = self._reusable.valid_kinds(position, votes.kinds, kinds, digests)
-                valid.append(kinds)
+                items.extend([position] * len(kinds))
+                valid.extend(kinds)
             yield position, None if self._index.raised[position] else decide(position, item, kinds)
         if votes.digests is not None:
-            write_snapshot(snapshot, state, VoteColumns.of(self._positions, valid, votes.kinds))
+            write_snapshot(snapshot, state, items, valid, votes.kinds)
+
+    def write_snapshot(self, votes: VoteCollector) -> None:
+        """Write all votes of a run that has just ended, if it is complete, beside its log."""
+        if self._index.current.count(1) == len(self._index.current) and not self._index.open_votes:
+            votes.write(self._index.path / SNAPSHOT, self._state())
 
     def _state(self) -> str:
         """Return a digest of all that the validity of votes depends on: logs, settings and dataset."""

@@ -23,6 +23,7 @@ from autorubric.runs.lines import StoredItem, StoredVote
 from autorubric.runs.open import OpenRun, open_run
 from autorubric.runs.preflight import Preflight, Progress, send_test_requests
 from autorubric.runs.result import EvalResult
+from autorubric.runs.vote_reader import VoteCollector
 from autorubric.support.concurrency import loop_is_running, sync_method, sync_twin
 from autorubric.support.objects import logger_of
 from autorubric.support.reading_errors import short_repr
@@ -41,6 +42,7 @@ _OUTCOME = tuple(one.name for one in fields(GradedItem))
 class _UnderWay(NamedTuple):
     """An item that is being graded."""
 
+    position: int
     digests: ItemDigests  # of the dependencies of its votes
     fingerprint: str  # of the parts of the item that its figures depend on
     before: StoredItem | None  # its latest line in the folder, valid or not
@@ -62,8 +64,12 @@ class RunWriter:
         self._with_failures: set[int] = set()
         self._finished = 0
         self._tally = opened.index.tally
-        if self._tally is None and not opened.index.current.count(1):
-            self._tally = ItemTally()
+        # The votes, if there are no earlier ones, which may not be valid anymore.
+        self.votes: VoteCollector | None = None
+        if not opened.index.current.count(1):
+            self._tally = self._tally or ItemTally()
+            if not opened.store.has_votes:
+                self.votes = VoteCollector()
 
     def work(self) -> Iterator[ItemWork]:
         """Yield the items to grade, created one by one; finished items are skipped."""
@@ -89,6 +95,8 @@ class RunWriter:
             return
         # Lines are written in the next iteration of the event loop, and these are read again here.
         self._opened.store.flush()
+        # Votes that are requested again replace earlier ones.
+        self.votes = None if failed else self.votes
         for position in failed:
             work = self._next_item(position, again=True)
             if work is not None:
@@ -103,12 +111,17 @@ class RunWriter:
         fingerprint = content_fingerprint(opened.dataset, position, digests.fingerprint)
         if before is not None and not again and self._is_unchanged(before, fingerprint):
             carried = _UnderWay(
-                digests=digests, fingerprint=fingerprint, before=before, offsets=list(before.votes)
+                position=position,
+                digests=digests,
+                fingerprint=fingerprint,
+                before=before,
+                offsets=list(before.votes),
             )
             self._store(replace(before, position=position), carried)
             return None
         stored = index.votes(item_id, before)
         self._under_way[item_id] = _UnderWay(
+            position=position,
             digests=digests,
             fingerprint=fingerprint,
             before=before,
@@ -133,6 +146,8 @@ class RunWriter:
         self._progress.vote()
         if self._errors is not None:
             self._errors.add(event)
+        if self.votes is not None:
+            self.votes.add(self._under_way[item_id].position, name, vote)
         if vote.status == "failed":
             self._failed_on.add(item_id)
 
@@ -328,6 +343,9 @@ class EvalRunner:
             self._log_stop(opened, "stopped")
         build = _ByGrader(self.grader)
         results = StoredResults(opened.index, opened.dataset, opened.reusable, build, unfinished=False)
+        if writer.votes is not None:
+            opened.store.flush()
+            results.write_snapshot(writer.votes)
         models = getattr(self.grader, "models", ())
         if len(models) > 1 and results.tally.cost is not None:
             from autorubric.llm.route import unknown_prices

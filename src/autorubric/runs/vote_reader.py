@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import sys
+from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import MISSING, fields
 from functools import cache
 from hashlib import sha256
 from itertools import accumulate
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, get_type_hints
 
@@ -54,16 +57,6 @@ class VoteColumns(NamedTuple):
     digests: (
         NDArray[np.bytes_] | None
     )  # of the dependencies of each vote; None if only valid votes are listed
-
-    @classmethod
-    def of(
-        cls, positions: Sequence[int], valid: Sequence[Sequence[int]], kinds: Sequence[VoteKind]
-    ) -> VoteColumns:
-        """Return columns of the kinds of the valid votes on each item."""
-        import numpy as np
-
-        item = np.repeat(np.array(positions, dtype=np.int64), [len(one) for one in valid])
-        return cls(item, np.array([kind for one in valid for kind in one], dtype=np.int64), kinds, None)
 
     def on_items(self, positions: Sequence[int]) -> Iterator[tuple[list[int], list[bytes] | None]]:
         """Yield the kinds and the digests of the votes on each item."""
@@ -220,6 +213,39 @@ def _decode_line(raw: bytes) -> Any:
 _FEWEST: Final = 2_000
 """Number of votes from which on reading a snapshot is faster than reading the log."""
 
+_MOST_KINDS: Final = 5_000
+"""Number of kinds of votes up to which a snapshot is written."""
+
+
+class VoteCollector:
+    """Collects the votes of a run, in the order of their arrival, for a snapshot."""
+
+    def __init__(self) -> None:
+        self._items, self._kinds = array("i"), array("i")
+        self._known: list[VoteKind] = []
+        self._places = _Numbers()
+
+    def add(self, position: int, criterion: str, vote: JudgeVote) -> None:
+        """Add a vote on the item at a position."""
+        if len(self._known) > _MOST_KINDS:
+            return
+        try:
+            kind = self._places[criterion, type(vote.answer), _read_fields(vote)]
+        except TypeError:
+            # Answers with parts are seldom equal.
+            kind = self._places[object()]
+        if kind == len(self._known):
+            self._known.append(VoteKind.of(StoredVote("", criterion, "", vote)))
+        self._items.append(position)
+        self._kinds.append(kind)
+
+    def write(self, path: Path, state: str) -> None:
+        """Write the snapshot; see `write_snapshot`."""
+        write_snapshot(path, state, self._items, self._kinds, self._known)
+
+
+_read_fields: Final = attrgetter(*(one.name for one in fields(JudgeVote) if one.name not in _UNREAD))
+
 
 def read_snapshot(path: Path, state: str) -> VoteColumns | None:
     """Return the valid votes of a run from a snapshot; None if it does not match the run's state.
@@ -235,23 +261,28 @@ def read_snapshot(path: Path, state: str) -> VoteColumns | None:
             return None
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
-    columns = np.frombuffer(content[: 8 * n_votes], dtype="<i4").astype(np.int64)
-    kinds = [parse_vote(line) for line in content[8 * n_votes :].split(b"\n")[:-1]]
-    item, kind = columns.reshape(2, n_votes)
-    return VoteColumns(item, kind, [VoteKind.of(one) for one in kinds], None)
+    item, kind = np.frombuffer(content[: 8 * n_votes], dtype="<i4").astype(np.int64).reshape(2, n_votes)
+    kinds = [VoteKind.of(parse_vote(line)) for line in content[8 * n_votes :].split(b"\n")[:-1]]
+    order = np.argsort(item, kind="stable")
+    return VoteColumns(item[order], kind[order], kinds, None)
 
 
-def write_snapshot(path: Path, state: str, votes: VoteColumns) -> None:
-    """Write the valid votes of a run, unless there are few of them or the folder is read-only."""
-    import numpy as np
+def write_snapshot(
+    path: Path, state: str, items: Sequence[int], kinds: Sequence[int], known: Sequence[VoteKind]
+) -> None:
+    """Write the valid votes of a run, unless there are few or too different, or the folder is read-only.
 
-    if len(votes.item) < _FEWEST:
+    `items` and `kinds` are the position of the item and the kind of each vote, in file order within an item.
+    """
+    if len(items) < _FEWEST or len(known) > _MOST_KINDS:
         return
-    columns = np.array([votes.item, votes.kind], dtype="<i4").tobytes()
-    kinds = [line_of_vote(StoredVote("", one.place[0], "", one.vote)) + b"\n" for one in votes.kinds]
-    content = columns + b"".join(kinds)
+    columns = array("i", items) + array("i", kinds)
+    if sys.byteorder == "big":
+        columns.byteswap()
+    lines = [line_of_vote(StoredVote("", one.place[0], "", one.vote)) + b"\n" for one in known]
+    content = columns.tobytes() + b"".join(lines)
     with suppress(FileError):
-        write_parts_atomic(path, (_seal(state, len(votes.item), content), b"\n", content))
+        write_parts_atomic(path, (_seal(state, len(items), content), b"\n", content))
 
 
 def _seal(state: str, n_votes: int, content: bytes) -> bytes:
