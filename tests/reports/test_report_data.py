@@ -41,7 +41,7 @@ from autorubric.metrics.figures.specs import shown_metrics
 from autorubric.plotting import plot_agreement_matrix
 from autorubric.reports import report_html
 from autorubric.reports.item_details import truncation_for
-from autorubric.reports.items import ReadRun
+from autorubric.reports.read_run import ReadRun
 from autorubric.reports.templates import REASONS, script_json
 from tests.attacks.hostile import TEXTS
 from tests.reports.conftest import Reports

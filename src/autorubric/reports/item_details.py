@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from autorubric.criteria.base import BaseCriterion
 from autorubric.criteria.values import Answer, Submission
-from autorubric.reports.items import ReadRun, ReportedItem, VoteColumns
-from autorubric.reports.templates import StringTable, answer_words, number
+from autorubric.reports.items import CellColumns, VoteColumns
+from autorubric.reports.read_run import ReportedItem, VotedRun
+from autorubric.reports.templates import StringTable, answer_words, number, script_json
 from autorubric.scoring.reports import EnsembleCriterionReport
 from autorubric.scoring.votes import Decision, JudgeVote
 from autorubric.support.objects import Json
@@ -46,37 +47,62 @@ class Truncation:
         return f"{text[:MOST_CHARS_OF_A_REASON]} … [truncated; {len(text):,} characters]"
 
 
-def truncation_for(run: ReadRun, max_chars: int, *, most_of_all: int = MOST_CHARS_OF_ALL_TEXTS) -> Truncation:
+def truncation_for(
+    run: VotedRun, max_chars: int, *, most_of_all: int = MOST_CHARS_OF_ALL_TEXTS
+) -> Truncation:
     """Return a truncation at `max_chars`, or lower if all texts together are too long for a page."""
-    lengths = [
-        len(text) for at in range(len(run.item_results)) for _, text in _texts(run, run.item_results[at])
-    ]
+    lengths = [len(text) for at, item in run.graded() for _, text in _texts(run, at, item)]
     most = max_chars
     while most and sum(min(length, most) for length in lengths) > most_of_all:
         most //= 2
     return Truncation(most)
 
 
-def detail_chunks(
-    run: ReadRun, criteria_of: Sequence[dict[str, int]], judges: Sequence[str], truncation: Truncation
-) -> Iterator[dict[str, Any]]:
-    """Yield the details of all items in chunks of `CHUNK`; each chunk includes the strings it refers to."""
-    judge_places = {judge: at for at, judge in enumerate(judges)}
-    votes_by_cell = VoteColumns.of(run)
-    for first in range(0, len(run.item_results), CHUNK):
-        strings = StringTable()
-        builder = _DetailBuilder(run, votes_by_cell, judge_places, strings, truncation)
-        items = [
-            builder.item(run.item_results[at], criteria_of[at])
-            for at in range(first, min(first + CHUNK, len(run.item_results)))
-        ]
-        yield {"strings": strings.texts, "items": items}
+class DetailWriter:
+    """Writes the details of items as JSON while the items are read, in chunks of `CHUNK`.
+
+    Attributes:
+        truncation: The truncation of texts.
+        chunks: The chunks; each includes the strings it refers to.
+    """
+
+    def __init__(self, run: VotedRun, cells: CellColumns, max_chars: int) -> None:
+        self.truncation = truncation_for(run, max_chars)
+        self.chunks: list[str] = []
+        self._run = run
+        self._cells = cells
+        self._spans = cells.spans(run.table.n_items).tolist()
+        self._votes = VoteColumns.of(run)
+        self._judges = {judge: at for at, judge in enumerate(run.table.judges)}
+        self._places: dict[tuple[int, ...], dict[str, int]] = {}
+        self._items: list[dict[str, Any]] = []
+        self._strings = StringTable()
+
+    def add(self, result: ReportedItem) -> None:
+        """Add an item's details."""
+        builder = _DetailBuilder(self._run, self._votes, self._judges, self._strings, self.truncation)
+        self._items.append(builder.item(result, self._places_on(result.item_idx)))
+        if len(self._items) == CHUNK:
+            self.end_chunk()
+
+    def end_chunk(self) -> None:
+        """Write the items added since the last chunk, if any."""
+        if self._items:
+            self.chunks.append(script_json({"strings": self._strings.texts, "items": self._items}))
+        self._items, self._strings = [], StringTable()
+
+    def _places_on(self, position: int) -> dict[str, int]:
+        """Return the places in the table of an item's criteria, by name."""
+        rubric = tuple(self._cells.criterion[slice(*self._spans[position : position + 2])].tolist())
+        if rubric not in self._places:
+            # Parts come after their criterion, whose name a part may share.
+            self._places[rubric] = {self._run.table.criteria[at].name: at for at in reversed(rubric)}
+        return self._places[rubric]
 
 
-def _texts(run: ReadRun, result: ReportedItem) -> list[tuple[str, str]]:
+def _texts(run: VotedRun, at: int, item: Any) -> list[tuple[str, str]]:
     """Return the texts of an item, each with its type."""
-    at = result.item_idx
-    submission = Submission.parse(result.item.submission)
+    submission = Submission.parse(item.submission)
     texts: list[tuple[str, str | None]] = [("Query", run.dataset.get_item_prompt(at))]
     if submission.thinking is not None:
         texts.append(("Thinking", submission.thinking))
@@ -108,7 +134,7 @@ class _ItemLabels:
 class _DetailBuilder:
     """Collects the decisions, votes and labels of items for the page."""
 
-    run: ReadRun
+    run: VotedRun
     votes_by_cell: VoteColumns
     judges: Mapping[str, int]
     strings: StringTable
@@ -117,7 +143,7 @@ class _DetailBuilder:
     def item(self, result: ReportedItem, places: Mapping[str, int]) -> dict[str, Any]:
         """Return one item's texts, and the decisions, votes and labels on its criteria."""
         texts = []
-        for what, text in _texts(self.run, result):
+        for what, text in _texts(self.run, result.item_idx, result.item):
             kept, length = self.truncation.text(text)
             texts.append([what, self.strings.index_of(kept), length])
         found: dict[str, Any] = {"texts": texts}

@@ -1,165 +1,19 @@
-"""A run as a report reads it: once, as columns of items and cells with their marks."""
+"""Columns of the items and cells of a run, with their marks."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import numpy as np
 
-from autorubric.criteria.values import Submission, VerdictCounts
-from autorubric.errors import TokenUsage
-from autorubric.metrics.core.item_scores import PANEL, TRUTH, LabelledDataset, Rater, SupportsGradedItem
-from autorubric.metrics.core.read_votes import read_votes
+from autorubric.criteria.values import Submission
+from autorubric.metrics.core.item_scores import PANEL, TRUTH
 from autorubric.metrics.core.scales import Array
-from autorubric.metrics.core.votes_table import (
-    ABSTAINED,
-    ANSWERED,
-    FAILED,
-    STATUSES,
-    VotesTable,
-    distinct_names,
-)
+from autorubric.metrics.core.votes_table import ABSTAINED, ANSWERED, FAILED, STATUSES
+from autorubric.reports.read_run import ReadItem, ReadRun, RunView, VotedRun
 from autorubric.reports.templates import StringTable, number
-from autorubric.scoring.reports import verdicts_by_judge
-from autorubric.support.objects import Json
-
-
-class ReportedDataset(LabelledDataset, Protocol):
-    """Interface of a dataset that a report uses."""
-
-    def subset(self, positions: Iterable[int], /) -> ReportedDataset: ...
-
-    @property
-    def name(self) -> str | None: ...
-
-    def get_item_prompt(self, i: int, /) -> str | None: ...
-
-    def get_item_reference_submission(self, i: int, /) -> str | None: ...
-
-
-class ReportedItem(SupportsGradedItem, Protocol):
-    """Interface of an item's result that a report uses."""
-
-    @property
-    def duration_seconds(self) -> float: ...
-
-    @property
-    def error(self) -> str | None: ...
-
-
-class RunView(Protocol):
-    """Interface for a run that can be reported, such as an `EvalResult`.
-
-    Attributes:
-        dataset: The graded dataset.
-        item_results: One result per item.
-        experiment_name: Name of the run.
-        started_at: Start time.
-        completed_at: End time.
-        fingerprint: Settings of the judges and of vote aggregation.
-        notices: Warnings for the reader.
-        total_token_usage: Total number of tokens used; None if no tokens were counted.
-        total_completion_cost: Total cost in US dollars of the votes whose cost is known; None if none is.
-    """
-
-    @property
-    def dataset(self) -> ReportedDataset: ...
-
-    @property
-    def item_results(self) -> Sequence[ReportedItem]: ...
-
-    @property
-    def experiment_name(self) -> str: ...
-
-    @property
-    def started_at(self) -> datetime: ...
-
-    @property
-    def completed_at(self) -> datetime: ...
-
-    @property
-    def fingerprint(self) -> Mapping[str, Json]: ...
-
-    @property
-    def notices(self) -> Sequence[str]: ...
-
-    @property
-    def total_token_usage(self) -> TokenUsage | None: ...
-
-    @property
-    def total_completion_cost(self) -> float | None: ...
-
-
-@dataclass(frozen=True)
-class ReadRun:
-    """A run whose results were read once, with its table of votes."""
-
-    view: RunView
-    dataset: ReportedDataset
-    item_results: Sequence[ReportedItem]  # In the dataset's order.
-    table: VotesTable
-    names: tuple[str, ...]  # A unique name for each criterion of the table.
-
-    @classmethod
-    def of(cls, view: RunView) -> ReadRun:
-        """Read the results of a run, which is slow for a stored run."""
-        results = _Results(list(view.item_results))
-        # Items of a stored run are read from its folder on every access.
-        dataset = view.dataset.subset(range(len(view.dataset.items)))
-        is_own = getattr(view.item_results, "dataset", None) is view.dataset
-        table = read_votes(view, view.dataset) if is_own else read_votes(results, dataset)
-        return cls(view, dataset, results.item_results, table, distinct_names(table.criteria))
-
-    def verdicts(self) -> VerdictCounts:
-        """Count all verdicts; an item that could not be graded counts as one lost verdict per criterion."""
-        return VerdictCounts.sum(
-            one.report.verdicts if one.report is not None else self._lost_verdicts(one)
-            for one in self.item_results
-        )
-
-    def _lost_verdicts(self, item: ReportedItem) -> VerdictCounts:
-        n_criteria = len(self.dataset.get_item_rubric(item.item_idx))
-        return VerdictCounts(asked=n_criteria, lost=n_criteria, lost_cause=item.error)
-
-    def judge_verdicts(self) -> dict[str, VerdictCounts]:
-        """Count the verdicts of each judge, by judge id."""
-        return verdicts_by_judge(one.report for one in self.item_results if one.report is not None)
-
-    @property
-    def has_truth(self) -> bool:
-        """Whether there are any labels."""
-        return TRUTH in self.table.raters
-
-    def rows_of(self, rater: Rater) -> Array:
-        """Return the rows of a rater's decisions or labels in the table; empty if there is no such rater."""
-        if rater not in self.table.raters:
-            return np.zeros(0, dtype=np.int64)
-        return self.table.rows_of(rater)
-
-    def keys(self, rows: Array) -> Array:
-        """Return the number of the cell (a criterion of an item) of each row of the table."""
-        return np.asarray(
-            self.table.item[rows] * max(len(self.table.criteria), 1) + self.table.criterion[rows]
-        )
-
-    def words(self, row: int) -> str | None:
-        """Return the answer in a row of the table, with numbers rounded."""
-        label, number = self.table.label[row], self.table.number[row]
-        return f"{number:g}" if label is not None and label == str(number) else label
-
-    def by_cell(self, rater: Rater) -> dict[int, int]:
-        """Return the rows of a rater's decisions or labels, by cell number."""
-        rows = self.rows_of(rater)
-        return dict(zip(self.keys(rows).tolist(), rows.tolist(), strict=True))
-
-
-@dataclass(frozen=True)
-class _Results:
-    item_results: list[ReportedItem]
-
 
 WRONG, SPLIT, ABSTENTION, FAILURE = 1, 2, 4, 8
 """Marks of a cell, as bit flags.
@@ -187,7 +41,7 @@ class CellColumns:
     error: Array  # Distance from the label in [0, 1], 1 for another category, NaN if unknown.
 
     @classmethod
-    def of(cls, run: ReadRun) -> CellColumns:
+    def of(cls, run: VotedRun) -> CellColumns:
         table = run.table
         rows = run.rows_of(PANEL)
         rows = rows[np.lexsort((table.criterion[rows], table.item[rows]))]
@@ -206,13 +60,13 @@ class CellColumns:
         return np.searchsorted(self.item, np.arange(n_items + 1))
 
 
-def _on_numbers(run: ReadRun, rows: Array) -> Array:
+def _on_numbers(run: VotedRun, rows: Array) -> Array:
     """Return whether each row of the table is about a criterion whose answers are numbers."""
     levels = [one.level == "interval" for one in run.table.criteria]
     return np.array(levels or [False])[run.table.criterion[rows]]
 
 
-def _label_distances(run: ReadRun, rows: Array, truth: Array) -> Array:
+def _label_distances(run: VotedRun, rows: Array, truth: Array) -> Array:
     """Return the distance of each decision from its label; NaN if either has no answer."""
     table = run.table
     found = np.full(len(rows), np.nan)
@@ -231,7 +85,7 @@ def _label_distances(run: ReadRun, rows: Array, truth: Array) -> Array:
     return found
 
 
-def _are_wrong(run: ReadRun, rows: Array, error: Array) -> Array:
+def _are_wrong(run: VotedRun, rows: Array, error: Array) -> Array:
     numbers = _on_numbers(run, rows)
     with np.errstate(invalid="ignore"):
         return np.where(numbers, error > NEAR, error > 0)
@@ -245,7 +99,7 @@ class VoteColumns:
     wrong: dict[int, list[bool]]  # Whether the answer of each vote differs from the label.
 
     @classmethod
-    def of(cls, run: ReadRun) -> VoteColumns:
+    def of(cls, run: VotedRun) -> VoteColumns:
         table = run.table
         rows = np.flatnonzero(table.sample >= 0)
         keys = run.keys(rows)
@@ -264,7 +118,7 @@ class VoteColumns:
         return (label, self.wrong[key]) if label and len(label) == n else ([None] * n, [False] * n)
 
 
-def _vote_flags(run: ReadRun, keys: Array) -> Array:
+def _vote_flags(run: VotedRun, keys: Array) -> Array:
     """Compute the marks from individual votes: split, abstained, failed."""
     table = run.table
     votes = np.flatnonzero(table.sample >= 0)
@@ -323,7 +177,7 @@ def item_columns(run: ReadRun, cells: CellColumns, strings: StringTable, max_cha
     return {**columns, "rubrics": [list(one) for one in rubrics]}
 
 
-def excerpt_of(result: ReportedItem) -> str:
+def excerpt_of(result: ReadItem) -> str:
     """Return the beginning of the graded text."""
     submission = Submission.parse(result.item.submission)
     texts = submission.candidates.values() if submission.candidates else [submission.text or ""]

@@ -18,17 +18,10 @@ from autorubric.metrics.figures.bias import BiasResult, bias
 from autorubric.metrics.figures.distributions import score_distribution
 from autorubric.reports import page_figures as _figures
 from autorubric.reports.critique import CritiqueView, critique_section
-from autorubric.reports.item_details import CHUNK, detail_chunks, truncation_for
-from autorubric.reports.items import (
-    CellColumns,
-    ReadRun,
-    RunView,
-    cell_columns,
-    flag_counts,
-    highlights,
-    item_columns,
-)
+from autorubric.reports.item_details import CHUNK, DetailWriter
+from autorubric.reports.items import CellColumns, cell_columns, flag_counts, highlights, item_columns
 from autorubric.reports.labelling import form_of
+from autorubric.reports.read_run import ReadRun, RunView, VotedRun
 from autorubric.reports.templates import (
     StringTable,
     answer_words,
@@ -166,8 +159,11 @@ def report_html(
     """
     if isinstance(max_chars, bool) or not isinstance(max_chars, int) or max_chars < 0:
         raise ArgumentError(f"max_chars must be a non-negative integer; got {max_chars!r}")
-    read = ReadRun.of(run)
-    cells = CellColumns.of(read)
+    voted = VotedRun.of(run)
+    cells = CellColumns.of(voted)
+    details = DetailWriter(voted, cells, max_chars)
+    read = ReadRun.with_results(voted, details.add)
+    details.end_chunk()
     found = _figures.RunFindings.of(read)
     strings = StringTable()
     items = item_columns(read, cells, strings, max_chars)
@@ -187,17 +183,15 @@ def report_html(
         "chunk": CHUNK,
         "live": None if live is None else {**live, "forms": _forms(read)},
     }
-    truncation = truncation_for(read, max_chars)
-    rubrics = [_places_by_name(read, rubric) for rubric in items["rubrics"]]
-    names = [rubrics[rubric] for rubric in items["rubric"]]
-    details = [script_json(chunk) for chunk in detail_chunks(read, names, read.table.judges, truncation)]
-    content["run"] = {**_run_summary(read, found), "most_chars": truncation.most, "n_cut": truncation.n_cut}
+    cut = details.truncation
+    content["run"] = {**_run_summary(read, found), "most_chars": cut.most, "n_cut": cut.n_cut}
     content["strings"] = strings.texts
     return page(
         title=f"{run.experiment_name} · autorubric report",
         scripts=_SCRIPTS if live is None else (*_SCRIPTS[:-1], "live.js", _SCRIPTS[-1]),
         connects=live is not None,
-        data={"data": script_json(content)} | {f"details-{at}": chunk for at, chunk in enumerate(details)},
+        data={"data": script_json(content)}
+        | {f"details-{at}": chunk for at, chunk in enumerate(details.chunks)},
         section=Markup("") if critique is None else critique_section(critique),
         template="page.html",
     )
@@ -213,11 +207,6 @@ def _forms(run: ReadRun) -> list[Json]:
                 form = form_of(criterion, {})
                 forms[name] = form if form["kind"] in ("choice", "number") else None
     return [forms.get(criterion.name) for criterion in run.table.criteria]
-
-
-def _places_by_name(run: ReadRun, rubric: Sequence[int]) -> dict[str, int]:
-    # Parts come after their criterion, whose name a part may share.
-    return {run.table.criteria[at].name: at for at in reversed(rubric)}
 
 
 def _run_summary(run: ReadRun, found: _figures.RunFindings) -> dict[str, Any]:

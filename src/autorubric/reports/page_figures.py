@@ -8,7 +8,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from autorubric.errors import TokenUsage
 from autorubric.metrics.audit.bias import BIASES, BiasReport, bias_report
 from autorubric.metrics.audit.item_analysis import ItemAnalysis, item_analysis
 from autorubric.metrics.core.item_scores import TRUTH
@@ -23,7 +22,8 @@ from autorubric.metrics.summaries.rater_report import metric_on
 from autorubric.metrics.summaries.reliability import TITLES, pair_agreements
 from autorubric.metrics.summaries.report_result import JudgeReport
 from autorubric.metrics.summaries.run_comparison import RunComparison, compare_run
-from autorubric.reports.items import FLAGS, CellColumns, ReadRun
+from autorubric.reports.items import FLAGS, CellColumns
+from autorubric.reports.read_run import ReadRun
 from autorubric.reports.templates import figure, number
 from autorubric.scoring.policies import RubricGroup
 
@@ -308,10 +308,7 @@ def _declared_criteria(run: ReadRun) -> dict[str, dict[str, Any]]:
         if id(root) not in read:
             read.add(id(root))
             _add_declared(root, (), found)
-    for one in run.item_results if not found else ():
-        for criterion in one.report.report if one.report else ():
-            found.setdefault(criterion.name, _facts(criterion.criterion, ()))
-    return found
+    return found or {name: _facts(criterion, ()) for name, criterion in run.criteria.items()}
 
 
 def _add_declared(group: RubricGroup, path: tuple[str, ...], found: dict[str, dict[str, Any]]) -> None:
@@ -442,21 +439,13 @@ def _matrix(run: ReadRun) -> dict[str, Any]:
 
 def _spending(run: ReadRun) -> dict[str, dict[str, Any]]:
     """Return the number of calls and the cost of each judge."""
-    votes: dict[str, list[Any]] = {}
-    for one in run.item_results:
-        for criterion in one.report.report if one.report else ():
-            for vote in criterion.votes:
-                votes.setdefault(vote.judge_id, []).append(vote)
-    found = {}
-    for judge, votes_cast in votes.items():
-        costs = [vote.completion_cost for vote in votes_cast if vote.completion_cost is not None]
-        usages = [vote.token_usage for vote in votes_cast if vote.token_usage is not None]
-        waits = [vote.latency_seconds for vote in votes_cast if vote.latency_seconds is not None]
-        found[judge] = {
-            "votes": sum(vote.status != "not_asked" for vote in votes_cast),
-            "cost": sum(costs) if costs else None,
-            "tokens": TokenUsage.sum(usages).total_tokens if usages else None,
-            "latency": number(score_distribution(waits).median) if waits else None,
-            "models": sorted({vote.model for vote in votes_cast if vote.model}),
+    return {
+        judge: {
+            "votes": one.votes,
+            "cost": sum(one.costs) if one.costs else None,
+            "tokens": one.tokens,
+            "latency": number(score_distribution(one.waits).median) if one.waits else None,
+            "models": sorted(one.models),
         }
-    return found
+        for judge, one in run.judges.items()
+    }

@@ -63,8 +63,13 @@ def _compile(schema: Any, definitions: Any, inside: tuple[str, ...]) -> Check:
         for kind in checks.keys() & made.keys():
             checks[kind].append(made[kind])
 
+    # The exact type: True is no integer, and subclasses may compare differently.
+    if len(checks) == 1 and max(map(len, checks.values())) < 2:
+        ((only, made_of),) = checks.items()
+        own = made_of[0] if made_of else None
+        return lambda data: type(data) is only and (own is None or own(data))
+
     def conforms(data: Any) -> bool:
-        # The exact type: True is no integer, and subclasses may compare differently.
         wanted = checks.get(type(data))
         if wanted is None:
             return False

@@ -77,7 +77,8 @@ class RecordFile:
         assert self._log is not None
         line = _ENCODE(record)
         # Some readers treat these characters as line ends, so they are escaped.
-        line = _LINE_ENDS.sub(lambda found: f"\\u{ord(found[0]):04x}", line)
+        if not line.isascii():
+            line = _LINE_ENDS.sub(lambda found: f"\\u{ord(found[0]):04x}", line)
         offset = self._log.append(line.encode("utf-8", "replace"))
         self._log.flush()
         self._add_entry(record, offset)

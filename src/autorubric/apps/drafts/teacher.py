@@ -386,7 +386,6 @@ class _FunctionTeacher:
 
     async def ask(self, question: TeacherQuestion[T]) -> Answered[T]:
         name = self.source.name
-        asked = Provenance(provider="function", asked_model=name, attempted_models=(name,))
         started = self.clock()
         try:
             reply = await self._reply(question.prompt_of(question.output))
@@ -395,7 +394,13 @@ class _FunctionTeacher:
             raise
         # The function is user code: any exception that it raises is a failure of the teacher.
         except Exception as error:
-            return failure_result(error, replace(asked, latency_s=self.clock() - started))
+            asked = Provenance(
+                provider="function",
+                asked_model=name,
+                attempted_models=(name,),
+                latency_s=self.clock() - started,
+            )
+            return failure_result(error, asked)
         measured = self.clock() - started
         provenance = Provenance(
             provider=reply.provider or "function",

@@ -1,0 +1,252 @@
+"""A run as a report reads it: its table of votes, and its results, of which the votes are not kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Protocol
+
+import numpy as np
+
+from autorubric.criteria.base import BaseCriterion
+from autorubric.criteria.values import VerdictCounts
+from autorubric.errors import TokenUsage
+from autorubric.metrics.core.item_scores import TRUTH, LabelledDataset, Rater, SupportsGradedItem
+from autorubric.metrics.core.read_votes import read_votes
+from autorubric.metrics.core.scales import Array
+from autorubric.metrics.core.votes_table import VotesTable, distinct_names
+from autorubric.scoring.reports import EnsembleEvaluationReport
+from autorubric.scoring.votes import JudgeVote
+from autorubric.support.objects import Json
+
+
+class ReportedDataset(LabelledDataset, Protocol):
+    """Interface of a dataset that a report uses."""
+
+    def subset(self, positions: Iterable[int], /) -> ReportedDataset: ...
+
+    @property
+    def name(self) -> str | None: ...
+
+    def get_item_prompt(self, i: int, /) -> str | None: ...
+
+    def get_item_reference_submission(self, i: int, /) -> str | None: ...
+
+
+class ReportedItem(SupportsGradedItem, Protocol):
+    """Interface of an item's result that a report uses."""
+
+    @property
+    def duration_seconds(self) -> float: ...
+
+    @property
+    def error(self) -> str | None: ...
+
+
+class RunView(Protocol):
+    """Interface for a run that can be reported, such as an `EvalResult`.
+
+    Attributes:
+        dataset: The graded dataset.
+        item_results: One result per item.
+        experiment_name: Name of the run.
+        started_at: Start time.
+        completed_at: End time.
+        fingerprint: Settings of the judges and of vote aggregation.
+        notices: Warnings for the reader.
+        total_token_usage: Total number of tokens used; None if no tokens were counted.
+        total_completion_cost: Total cost in US dollars of the votes whose cost is known; None if none is.
+    """
+
+    @property
+    def dataset(self) -> ReportedDataset: ...
+
+    @property
+    def item_results(self) -> Sequence[ReportedItem]: ...
+
+    @property
+    def experiment_name(self) -> str: ...
+
+    @property
+    def started_at(self) -> datetime: ...
+
+    @property
+    def completed_at(self) -> datetime: ...
+
+    @property
+    def fingerprint(self) -> Mapping[str, Json]: ...
+
+    @property
+    def notices(self) -> Sequence[str]: ...
+
+    @property
+    def total_token_usage(self) -> TokenUsage | None: ...
+
+    @property
+    def total_completion_cost(self) -> float | None: ...
+
+
+@dataclass(frozen=True)
+class VotedRun:
+    """A run with its table of votes, whose results have not been read."""
+
+    view: RunView
+    dataset: ReportedDataset
+    table: VotesTable
+    names: tuple[str, ...]  # A unique name for each criterion of the table.
+
+    @classmethod
+    def of(cls, view: RunView) -> VotedRun:
+        """Read the votes of a run."""
+        # Items of a stored run are read from its folder on every access.
+        dataset = view.dataset.subset(range(len(view.dataset.items)))
+        table = read_votes(view, view.dataset) if _is_own(view) else read_votes(view, dataset)
+        return cls(view, dataset, table, distinct_names(table.criteria))
+
+    def graded(self) -> Iterator[tuple[int, Any]]:
+        """Yield position and item of each result, in the dataset's order, without reading stored results."""
+        if _is_own(self.view):
+            stored: Any = self.view.item_results
+            yield from ((at, self.dataset.items[at]) for at in stored.positions)
+        else:
+            yield from ((one.item_idx, one.item) for one in self.view.item_results)
+
+    @property
+    def has_truth(self) -> bool:
+        """Whether there are any labels."""
+        return TRUTH in self.table.raters
+
+    def rows_of(self, rater: Rater) -> Array:
+        """Return the rows of a rater's decisions or labels in the table; empty if there is no such rater."""
+        if rater not in self.table.raters:
+            return np.zeros(0, dtype=np.int64)
+        return self.table.rows_of(rater)
+
+    def keys(self, rows: Array) -> Array:
+        """Return the number of the cell (a criterion of an item) of each row of the table."""
+        return np.asarray(
+            self.table.item[rows] * max(len(self.table.criteria), 1) + self.table.criterion[rows]
+        )
+
+    def words(self, row: int) -> str | None:
+        """Return the answer in a row of the table, with numbers rounded."""
+        label, number = self.table.label[row], self.table.number[row]
+        return f"{number:g}" if label is not None and label == str(number) else label
+
+    def by_cell(self, rater: Rater) -> dict[int, int]:
+        """Return the rows of a rater's decisions or labels, by cell number."""
+        rows = self.rows_of(rater)
+        return dict(zip(self.keys(rows).tolist(), rows.tolist(), strict=True))
+
+
+def _is_own(view: RunView) -> bool:
+    """Return whether the results are stored, and are about the run's current dataset."""
+    return getattr(view.item_results, "dataset", None) is view.dataset
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadItem:
+    """The result of an item without its votes, which are not kept because they take much memory."""
+
+    item_idx: int
+    item: Any
+    duration_seconds: float
+    error: str | None
+    report: ReportSummary | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportSummary:
+    """The figures of an item's report."""
+
+    score: float | None
+    mean_agreement: float | None
+    completion_cost: float | None
+    error: str | None
+    verdicts: VerdictCounts
+
+    @classmethod
+    def of(cls, report: EnsembleEvaluationReport) -> ReportSummary:
+        return cls(**{name: getattr(report, name) for name in cls.__slots__})
+
+
+@dataclass(slots=True)
+class JudgeTotals:
+    """What a judge's votes come to."""
+
+    votes: int = 0  # without those that were not asked for
+    costs: list[float] = field(default_factory=list)  # US dollars of each vote whose cost is known
+    tokens: int | None = None  # None if no tokens were counted
+    waits: list[float] = field(default_factory=list)  # seconds
+    models: set[str] = field(default_factory=set)
+    verdicts: list[VerdictCounts] = field(default_factory=list)
+
+    def add(self, vote: JudgeVote) -> None:
+        self.votes += vote.status != "not_asked"
+        if vote.completion_cost is not None:
+            self.costs.append(vote.completion_cost)
+        if vote.token_usage is not None:
+            self.tokens = vote.token_usage.total_tokens + (self.tokens or 0)
+        if vote.latency_seconds is not None:
+            self.waits.append(vote.latency_seconds)
+        if vote.model:
+            self.models.add(vote.model)
+
+
+@dataclass(frozen=True)
+class ReadRun(VotedRun):
+    """A run whose results were read once, one after the other."""
+
+    item_results: list[ReadItem] = field(default_factory=list)  # In the dataset's order.
+    judges: dict[str, JudgeTotals] = field(default_factory=dict)
+    criteria: dict[str, BaseCriterion] = field(default_factory=dict)  # The first that was judged, by name.
+
+    @classmethod
+    def of(cls, view: RunView) -> ReadRun:
+        """Read the votes and results of a run, which is slow for a stored run."""
+        return cls.with_results(VotedRun.of(view))
+
+    @classmethod
+    def with_results(
+        cls, run: VotedRun, observe: Callable[[ReportedItem], None] = lambda result: None
+    ) -> ReadRun:
+        """Read the results of a run; `observe` is called with each whole result."""
+        read = cls(run.view, run.dataset, run.table, run.names)
+        for one in run.view.item_results:
+            observe(one)
+            read._add(one)
+        return read
+
+    def _add(self, result: ReportedItem) -> None:
+        report = result.report
+        self.item_results.append(
+            ReadItem(
+                item_idx=result.item_idx,
+                item=result.item,
+                duration_seconds=result.duration_seconds,
+                error=result.error,
+                report=None if report is None else ReportSummary.of(report),
+            )
+        )
+        for one in report.report if report else ():
+            self.criteria.setdefault(one.name, one.criterion)
+            for judge, counts in one.judge_verdicts.items():
+                self.judges.setdefault(judge, JudgeTotals()).verdicts.append(counts)
+            for vote in one.votes:
+                self.judges[vote.judge_id].add(vote)
+
+    def verdicts(self) -> VerdictCounts:
+        """Count all verdicts; an item that could not be graded counts as one lost verdict per criterion."""
+        return VerdictCounts.sum(
+            one.report.verdicts if one.report is not None else self._lost_verdicts(one)
+            for one in self.item_results
+        )
+
+    def _lost_verdicts(self, item: ReadItem) -> VerdictCounts:
+        n_criteria = len(self.dataset.get_item_rubric(item.item_idx))
+        return VerdictCounts(asked=n_criteria, lost=n_criteria, lost_cause=item.error)
+
+    def judge_verdicts(self) -> dict[str, VerdictCounts]:
+        """Count the verdicts of each judge, by judge id."""
+        return {judge: VerdictCounts.sum(one.verdicts) for judge, one in self.judges.items()}
