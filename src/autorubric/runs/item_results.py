@@ -451,7 +451,7 @@ class StoredResults(View[ItemResult]):
             write_snapshot(snapshot, state, items, valid, votes.kinds)
 
     def write_snapshot(self, votes: VoteCollector) -> None:
-        """Write all votes of a run that has just ended, if it is complete, beside its log."""
+        """Write the snapshot of a run that has just ended, if it is complete, from all of its votes."""
         if self._index.current.count(1) == len(self._index.current) and not self._index.open_votes:
             votes.write(self._index.path / SNAPSHOT, self._state())
 
