@@ -63,10 +63,16 @@ def _copy_json(given: Any) -> Json:
     if kind is int and -_MANY < given < _MANY:
         return given
     if kind is list:
-        return [_copy_json(one) for one in given]
+        return given.copy() if _are_ascii(given) else [_copy_json(one) for one in given]
     if kind is dict and {*map(type, given)} <= {str}:
+        if _are_ascii(given) and _are_ascii(given.values()):
+            return given.copy()
         return {_copy_json(key): _copy_json(one) for key, one in given.items()}
     raise _ConvertedError
+
+
+def _are_ascii(given: Iterable[Any]) -> bool:
+    return {*map(type, given)} <= {str} and all(map(str.isascii, given))
 
 
 def to_json_cell(cell: Any) -> Json:
@@ -421,21 +427,9 @@ def bind_item(criterion: BaseCriterion, item: DataItem) -> BaseCriterion:
     return criterion.bind(Submission.parse(item.submission))
 
 
-_VALID_LABELS: Final = IdentityCache[BaseCriterion, set[tuple[type, Json]]](lambda criterion: set())
-_MOST_LABELS: Final = 1000  # labels of a criterion that are remembered as valid
-
-
-def _check_label(criterion: BaseCriterion, item: DataItem, label: Json) -> None:
-    """Raise a `ReplyError` if a label is not an answer to the criterion."""
-    # The candidates of a ranking depend on the item.
-    if criterion.level == "ranking" or not isinstance(label, str | int | float):
-        bind_item(criterion, item).parse_truth(label)
-        return
-    valid = _VALID_LABELS.of(criterion)
-    if (type(label), label) not in valid:
-        bind_item(criterion, item).parse_truth(label)
-        if len(valid) < _MOST_LABELS:
-            valid.add((type(label), label))
+_VALID_LABELS: Final = IdentityCache[Rubric, set[tuple[str, type, Json]]](lambda rubric: set())
+_MOST_LABELS: Final = 10_000  # labels of a rubric that are remembered as valid
+_SCALARS: Final = (str, int, float, bool)
 
 
 def _faults_in(item: DataItem, labels: Labels, rubric: Rubric, at: FilePath) -> Iterator[LabelFault]:
@@ -447,15 +441,24 @@ def _faults_in(item: DataItem, labels: Labels, rubric: Rubric, at: FilePath) -> 
         )
         yield LabelFault(at, message)
         return
-    given: Iterable[tuple[int | str, Json]] = (
-        labels.items() if isinstance(labels, dict) else enumerate(labels)
+    valid = _VALID_LABELS.of(rubric)
+    named: Iterable[tuple[str, Json]] = (
+        labels.items() if isinstance(labels, dict) else zip(names, labels, strict=True)
     )
-    for key, label in given:
-        name = key if isinstance(key, str) else names[key]
+    for position, (name, label) in enumerate(named):
+        kind = label.__class__
+        if kind in _SCALARS and (name, kind, label) in valid:
+            continue
         if name not in names:
             yield LabelFault((*at, name), f"unknown criterion {name!r}; {nearest_key(name, names)}")
             continue
+        criterion = rubric.by_name(name)
         try:
-            _check_label(rubric.by_name(name), item, label)
+            bind_item(criterion, item).parse_truth(label)
         except ReplyError as error:
-            yield LabelFault((*at, key), str(error), str(error).replace(short_repr(label), ""))
+            path = (*at, name if isinstance(labels, dict) else position)
+            yield LabelFault(path, str(error), str(error).replace(short_repr(label), ""))
+            continue
+        # The candidates of a ranking depend on the item.
+        if kind in _SCALARS and criterion.level != "ranking" and len(valid) < _MOST_LABELS:
+            valid.add((name, kind, label))

@@ -47,12 +47,6 @@ class Contents(NamedTuple):
     pairs: Sequence[tuple[str, str]] = ()
 
 
-class _PlacedItem(NamedTuple):
-    path: FilePath
-    position: int
-    item: DataItem
-
-
 class DatasetReader:
     """A parser for the parts of a dataset, which reads each rubric file that the dataset names only once."""
 
@@ -71,14 +65,13 @@ class DatasetReader:
     ) -> Contents:
         """Return the parts of a dataset."""
         shared = self.shared(header, header_at=header_at, rubric=rubric)
-        read = [
-            _PlacedItem(path, position, item)
-            for position, (path, given) in enumerate(items)
-            if (item := self.item(given, path)) is not None
-        ]
-        _check_items(read, shared.rubric, self.faults)
+        places, read = [], []
+        for path, given in items:
+            places.append(path)
+            read.append(self.item(given, path))
+        _check_items(places, read, shared.rubric, self.faults)
         self.faults.raise_as(DatasetError)
-        return shared._replace(items=[placed.item for placed in read])
+        return shared._replace(items=read)
 
     def shared(
         self, header: Mapping[str, Json], *, header_at: FilePath = (), rubric: Rubric | None = None
@@ -112,7 +105,9 @@ class DatasetReader:
             self.faults.add(at, f"an item must be a mapping with 'submission'; got {short_repr(given)}")
             return None
         before = len(self.faults)
-        rubric = self.rubric(given.get("rubric"), (*at, "rubric"))
+        rubric = given.get("rubric")
+        if rubric is not None:
+            rubric = self.rubric(rubric, (*at, "rubric"))
         item = self.faults.validate(DataItem, {**given, "rubric": rubric}, at)
         return item if len(self.faults) == before else None
 
@@ -148,14 +143,18 @@ class DatasetReader:
             return None
 
 
-def _check_items(read: Iterable[_PlacedItem], rubric: Rubric | None, faults: Faults) -> None:
-    """Report duplicate ids and labels that do not match their rubric."""
+def _check_items(
+    places: Iterable[FilePath], items: Iterable[DataItem | None], rubric: Rubric | None, faults: Faults
+) -> None:
+    """Report duplicate ids and labels that do not match their rubric; None is an item with errors."""
     first: dict[str, int] = {}
-    for path, position, item in read:
+    for position, (path, item) in enumerate(zip(places, items, strict=True)):
+        if item is None:
+            continue
         item_id = item.id or str(position)
-        if item_id in first:
-            faults.add((*path, "id"), repeated_id(item_id, first[item_id]))
-        first.setdefault(item_id, position)
+        before = first.setdefault(item_id, position)
+        if before != position:
+            faults.add((*path, "id"), repeated_id(item_id, before))
         check_labels(item, item_id, rubric, faults, path)
 
 
