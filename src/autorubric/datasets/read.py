@@ -12,7 +12,7 @@ from autorubric.datasets.fields import FieldMap
 from autorubric.datasets.item import DataItem, JsonDict, TruthRule, label_faults
 from autorubric.errors import DatasetError, FileError
 from autorubric.rubric.rubric import Rubric
-from autorubric.support.objects import Json
+from autorubric.support.objects import Json, fewer_gc_collections
 from autorubric.support.read import format_fault
 from autorubric.support.reading_errors import Faults, FilePath, short_repr
 
@@ -55,6 +55,7 @@ class DatasetReader:
         self._folder = folder
         self._rubrics: dict[str, Rubric | None] = {}
 
+    @fewer_gc_collections()
     def contents(
         self,
         header: Mapping[str, Json],
@@ -71,7 +72,7 @@ class DatasetReader:
             read.append(self.item(given, path))
         _check_items(places, read, shared.rubric, self.faults)
         self.faults.raise_as(DatasetError)
-        return shared._replace(items=read)
+        return shared._replace(items=[item for item in read if item is not None])
 
     def shared(
         self, header: Mapping[str, Json], *, header_at: FilePath = (), rubric: Rubric | None = None
@@ -99,15 +100,17 @@ class DatasetReader:
 
     def item(self, given: Json, at: FilePath) -> DataItem | None:
         """Parse one item; return None if it has errors."""
-        if isinstance(given, DataItem):
-            return given
-        if not isinstance(given, Mapping):
-            self.faults.add(at, f"an item must be a mapping with 'submission'; got {short_repr(given)}")
-            return None
+        if not isinstance(given, dict):
+            if isinstance(given, DataItem):
+                return given
+            if not isinstance(given, Mapping):
+                self.faults.add(at, f"an item must be a mapping with 'submission'; got {short_repr(given)}")
+                return None
+            given = {**given}
+        if given.get("rubric") is None:
+            return self.faults.validate(DataItem, given, at)
         before = len(self.faults)
-        rubric = given.get("rubric")
-        if rubric is not None:
-            rubric = self.rubric(rubric, (*at, "rubric"))
+        rubric = self.rubric(given["rubric"], (*at, "rubric"))
         item = self.faults.validate(DataItem, {**given, "rubric": rubric}, at)
         return item if len(self.faults) == before else None
 
