@@ -23,7 +23,7 @@ from autorubric.metrics.core.votes_table import (
     distinct_names,
 )
 from autorubric.reports.templates import StringTable, number
-from autorubric.scoring.reports import verdicts_by_judge
+from autorubric.scoring.reports import NEAR, verdicts_by_judge
 from autorubric.support.objects import Json
 
 
@@ -167,9 +167,6 @@ WRONG, SPLIT, ABSTENTION, FAILURE = 1, 2, 4, 8
 In this order: the panel disagrees with the label; votes differ; a vote or the panel abstained; a vote or the
 panel failed.
 """
-
-NEAR: Final = 0.25
-"""Difference, relative to the range, up to which two numbers count as equal; other answers must be equal."""
 
 _EXCERPT: Final = 90
 _STATUS_CHARS: Final = dict(zip(STATUSES, "-aofnxu", strict=True))
