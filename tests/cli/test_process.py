@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from autorubric import CriterionGrader, DataItem, Rubric, RubricDataset, evaluate_sync
+from autorubric.judges import FunctionJudge
 from tests.servers.fixtures import OpenAIServer
 
 MAIN = "from autorubric.cli import main; main()"
@@ -85,6 +87,23 @@ def test_help_of_a_command_loads_nothing_that_judges(tmp_path: Path, command: st
     assert f"Usage: autorubric {command}" in shown
     assert not set(HEAVY) - {"asyncio", "pydantic"} & found
     assert not [name for name in found if name.startswith(("autorubric.judges.", "autorubric.metrics."))]
+
+
+def test_showing_a_run_loads_neither_numpy_nor_templates(tmp_path: Path) -> None:
+    """The table of items is printed from the reports of the items in it."""
+    rubric = Rubric([{"name": "clear", "requirement": "It is clear."}])
+    items = [DataItem(id=f"i{at}", submission="Text.") for at in range(3)]
+    grader = CriterionGrader(judges=[FunctionJudge(function=lambda request: "MET", judge_id="yes")])
+    evaluate_sync(
+        RubricDataset(rubric=rubric, items=items),
+        grader,
+        experiments_dir=tmp_path,
+        experiment_name="run",
+        show_progress=False,
+    )
+    shown, found = loaded("show", "run", cwd=tmp_path)
+    assert "i2" in shown
+    assert not {"numpy", "pandas", "jinja2", "asyncio"} & found
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash, whose completion this is")

@@ -674,3 +674,36 @@ def test_a_file_that_names_rubric_files_has_no_digest_once_read(tmp_path: Path) 
     assert other.get_item_rubric(0).names == ("c",)
     assert other.source_digest() is None
     assert RubricDataset(items=[]).source_digest() is None
+
+
+@pytest.mark.parametrize("columns", [["submission", "submission_json"], ["submission_json", "submission"]])
+def test_an_empty_cell_never_replaces_json_whatever_the_order_of_columns(columns: list[str]) -> None:
+    frame = pd.DataFrame({"submission": ["", "text"], "submission_json": ['{"output": "b"}'] * 2})[columns]
+    first, second = RubricDataset.from_dataframe(frame).items
+    assert first.submission == {"output": "b"}
+    assert (second.submission, second.metadata) == ("text", {"submission_json": '{"output": "b"}'})
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_rows_of_all_batches_are_read_alike(tmp_path: Path, suffix: str) -> None:
+    items = [
+        DataItem(
+            submission=[None, "é", {"output": f"text {at}"}][at % 3],
+            prompt=["Why?", None][at % 2],
+            ground_truth=[{"a": "MET", "b": None}, {"b": "UNMET"}, None][at % 3],
+            metadata=[{"x": None}, {}, {"y": [at], "x": "null"}, {"submission_json": "1"}][at % 4],
+        )
+        for at in range(300)
+    ]
+    rubric = Rubric([{"name": "a", "requirement": "It is."}, {"name": "b", "requirement": "It has."}])
+    dataset = RubricDataset(rubric=rubric, items=items)
+    dataset.to_file(path := tmp_path / f"items.{suffix}")
+    found = [RubricDataset.from_file(path, rubric=rubric)]
+    if suffix == "parquet":
+        found.append(RubricDataset.stream(path, rubric=rubric))
+    for one in found:
+        for at, (item, wanted) in enumerate(zip(one.items, items, strict=True)):
+            assert (item.submission, item.prompt, item.metadata) == (
+                *(wanted.submission, wanted.prompt, wanted.metadata),
+            )
+            assert one.item_truth(at) == dataset.item_truth(at)

@@ -41,8 +41,10 @@ from autorubric.metrics.figures.specs import shown_metrics
 from autorubric.plotting import plot_agreement_matrix
 from autorubric.reports import report_html
 from autorubric.reports.item_details import truncation_for
+from autorubric.reports.items import marks_of
 from autorubric.reports.read_run import ReadRun
 from autorubric.reports.templates import REASONS, script_json
+from autorubric.scoring.reports import is_split
 from tests.attacks.hostile import TEXTS
 from tests.reports.conftest import Reports
 from tests.reports.runs import graded, long_dataset, panel
@@ -98,6 +100,21 @@ def test_the_policy_names_the_styles_and_the_program_of_the_page(reports: Report
     outside = re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL)
     assert not re.search(r"""(src|href)=["'](?!#|data:)""", outside)
     assert " style=" not in outside
+
+
+def test_split_cells_are_the_same_with_and_without_a_table(reports: Reports) -> None:
+    """A report on a criterion says that its votes differ where the table of votes does."""
+    run = reports.run("kinds")
+    split = marks_of(run).cells["split"]
+    cells = [
+        (one.item_idx, report)
+        for one in run.item_results
+        for report in (one.report.report if one.report else ())
+        if report.criterion.level != "ranking"
+    ]
+    found = {(at, report.name) for at, report in cells if is_split(report)}
+    assert found
+    assert found == split & {(at, report.name) for at, report in cells}
 
 
 def test_figures_are_those_of_the_metrics(reports: Reports, kinds: dict[str, Any]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -23,7 +23,7 @@ from autorubric.criteria.values import MAX_LOST
 from autorubric.errors import ArgumentError
 from autorubric.runs.export import ExportFormat, ExportTable
 from autorubric.runs.items import ItemResult
-from autorubric.scoring.reports import EnsembleCriterionReport, answer_text
+from autorubric.scoring.reports import EnsembleCriterionReport, answer_text, is_split
 from autorubric.support.blocks import Block, Cell, TableBlock, TextBlock
 from autorubric.support.write import write_bytes_atomic
 
@@ -83,19 +83,17 @@ def show(
         return _show_item(run, result, item, prompts=prompts, as_json=as_json)
     if prompts:
         raise ArgumentError("--prompts needs --item ID")
-    # The table and --only use the same marks as a report.
-    marks = None if only == "all" and as_json else autorubric.reports.items.marks_of(result)
-    chosen = [
-        one
-        for one in result.item_results
-        if only == "all" or (marks is not None and one.item_idx in marks.items[only])
-    ]
+    chosen: Sequence[ItemResult] = result.item_results
+    if only != "all":
+        # The same marks as in a report.
+        marked = autorubric.reports.items.marks_of(result).items[only]
+        chosen = [one for one in chosen if one.item_idx in marked]
     if sort == "score":
-        chosen.sort(key=_by_score)
+        chosen = sorted(chosen, key=_by_score)
     if as_json:
         print_json(_run_json(run, result, chosen))
         return Exit.DONE
-    blocks = [*run_blocks(result), _items_block(result, chosen[:limit], marks)]
+    blocks = [*run_blocks(result), _items_block(result, chosen[:limit])]
     if len(chosen) > limit:
         blocks.append(TextBlock(text=f"and {len(chosen) - limit} more; --limit N shows more"))
     print_blocks(blocks)
@@ -108,10 +106,16 @@ def _by_score(one: ItemResult) -> tuple[bool, float, int]:
     return (score is None, score or 0.0, one.item_idx)
 
 
-def _items_block(
-    result: autorubric.EvalResult, chosen: Sequence[ItemResult], marks: autorubric.reports.items.Marks | None
-) -> TableBlock:
-    split = marks.cells["split"] if marks is not None else frozenset()
+def _split_cells(result: autorubric.EvalResult, listed: Sequence[ItemResult]) -> Collection[tuple[int, str]]:
+    """Return the cells whose votes differ, without loading numpy unless there is a ranking."""
+    found = [(one.item_idx, report) for one in listed if one.report for report in one.report.report]
+    if any(report.criterion.level == "ranking" for _, report in found):
+        return autorubric.reports.items.marks_of(result).cells["split"]
+    return {(at, report.name) for at, report in found if is_split(report)}
+
+
+def _items_block(result: autorubric.EvalResult, chosen: Sequence[ItemResult]) -> TableBlock:
+    split = _split_cells(result, chosen)
     names = list(dict.fromkeys(c.name for one in chosen if one.report for c in one.report.report))
     rows: list[tuple[Cell, ...]] = []
     for one in chosen:

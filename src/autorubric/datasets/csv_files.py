@@ -42,13 +42,20 @@ class CsvTable(NamedTuple):
     """A table with column names and rows."""
 
     columns: list[str]
-    rows: list[CsvRow]
+    lines: list[int]  # line of each row
+    cells: list[list[str]]  # cells of each row; cells after the last column are empty
     repeated: dict[str, str]
     n_head: int
     delimiter: str
     text: str  # decoded text of the file, without its byte order mark
     is_quoted: bool = True
     encoding: str = "utf-8"
+
+    @property
+    def rows(self) -> Iterator[CsvRow]:
+        """The rows, with their cells by column name."""
+        for line, cells in zip(self.lines, self.cells, strict=True):
+            yield CsvRow(line, dict(zip(self.columns, cells, strict=False)))
 
 
 def read_csv(path: str | Path) -> CsvTable:
@@ -108,7 +115,8 @@ def _table(text: str, delimiter: str, faults: Faults, *, is_marked: bool, is_quo
     n_head = 0
     columns: list[str] = []
     repeated: dict[str, str] = {}
-    rows: list[CsvRow] = []
+    lines: list[int] = []
+    rows: list[list[str]] = []
     line = 1
     try:
         for cells in reader:
@@ -119,9 +127,11 @@ def _table(text: str, delimiter: str, faults: Faults, *, is_marked: bool, is_quo
                     columns, repeated = make_distinct(names)
             elif any(map(str.strip, cells)):
                 # Spreadsheets add empty cells at the end of rows.
-                if len(cells) < len(columns) or any(map(str.strip, cells[len(columns) :])):
+                more = len(cells) - len(columns)
+                if more < 0 or (more and any(map(str.strip, cells[-more:]))):
                     faults.add((line,), f"the row has {len(cells)} cells, but the header has {len(columns)}")
-                rows.append(CsvRow(line, dict(zip(columns, cells, strict=False))))
+                lines.append(line)
+                rows.append(cells)
             line = reader.line_num + 1
     except csv.Error as error:
         # In many files with tabs, a quotation mark is a character like any other.
@@ -136,7 +146,7 @@ def _table(text: str, delimiter: str, faults: Faults, *, is_marked: bool, is_quo
         faults.add((line,), f"invalid CSV: {error}. {advice}")
     if not columns:
         faults.add((), "the file is empty; the first line must contain the column names")
-    return CsvTable(columns, rows, repeated, n_head, delimiter, text, is_quoted)
+    return CsvTable(columns, lines, rows, repeated, n_head, delimiter, text, is_quoted)
 
 
 def make_distinct(names: Iterable[str], taken: Iterable[str] = ()) -> tuple[list[str], dict[str, str]]:

@@ -8,7 +8,7 @@ import math
 import re
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import date, time
 from typing import Annotated, Any, Final, Literal, NamedTuple, Self, TypeAlias, TypeVar
 
@@ -63,10 +63,16 @@ def _copy_json(given: Any) -> Json:
     if kind is int and -_MANY < given < _MANY:
         return given
     if kind is list:
-        return [_copy_json(one) for one in given]
+        return given.copy() if _are_ascii(given) else [_copy_json(one) for one in given]
+    if kind is dict and _are_ascii([*given, *given.values()]):
+        return given.copy()
     if kind is dict and {*map(type, given)} <= {str}:
         return {_copy_json(key): _copy_json(one) for key, one in given.items()}
     raise _ConvertedError
+
+
+def _are_ascii(given: Collection[Any]) -> bool:
+    return {*map(type, given)} <= {str} and all(map(str.isascii, given))
 
 
 def to_json_cell(cell: Any) -> Json:
@@ -106,7 +112,19 @@ def _to_plain(value: Any) -> Any:
 
 _none_as_dict = BeforeValidator(lambda given: {} if given is None else given)
 JsonDict = Annotated[dict[str, Any], _none_as_dict, BeforeValidator(as_json)]
-JsonValue = Annotated[Any, BeforeValidator(as_json)]
+
+
+def _read_submission(given: Any) -> Json:
+    found = as_json(given)
+    if found is None or isinstance(found, str):
+        return found
+    try:
+        Submission.parse(found)
+    except ArgumentError as error:
+        raise ValueError(str(error).replace("to_grade", "submission")) from None
+    return found
+
+
 RubricValue = Annotated[
     Rubric,
     BeforeValidator(lambda given: Rubric.from_dict(given) if isinstance(given, (Mapping, list)) else given),
@@ -134,7 +152,7 @@ class DataItem(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 
-    submission: JsonValue
+    submission: Annotated[Any, BeforeValidator(_read_submission)]
     description: str = ""
     ground_truth: Annotated[Labels, BeforeValidator(as_json)] | None = None
     rubric: RubricValue | None = None
@@ -151,18 +169,9 @@ class DataItem(BaseModel):
     @classmethod
     def _as_text(cls, given: Any) -> Any:
         """Return a number as text; tables and JSON lines often have numeric ids."""
-        return str(int(given)) if is_number(given) and given % 1 == 0 else given
-
-    @field_validator("submission")
-    @classmethod
-    def _check_submission(cls, given: Json) -> Json:
-        if given is None or isinstance(given, str):
+        if isinstance(given, str):
             return given
-        try:
-            Submission.parse(given)
-        except ArgumentError as error:
-            raise ValueError(str(error).replace("to_grade", "submission")) from None
-        return given
+        return str(int(given)) if is_number(given) and given % 1 == 0 else given
 
     def to_dict(self) -> dict[str, Json]:
         """Return the item in the dataset file format, without default values.
@@ -421,21 +430,18 @@ def bind_item(criterion: BaseCriterion, item: DataItem) -> BaseCriterion:
     return criterion.bind(Submission.parse(item.submission))
 
 
-_VALID_LABELS: Final = IdentityCache[BaseCriterion, set[tuple[type, Json]]](lambda criterion: set())
-_MOST_LABELS: Final = 1000  # labels of a criterion that are remembered as valid
+_Label: TypeAlias = tuple[str, type, Json]
+_VALID_LABELS: Final = IdentityCache[Rubric, set[_Label]](lambda rubric: set())
+_MOST_LABELS: Final = 10_000  # labels of a rubric that are remembered as valid
+_SCALARS: Final = (str, int, float, bool, type(None))
 
 
-def _check_label(criterion: BaseCriterion, item: DataItem, label: Json) -> None:
-    """Raise a `ReplyError` if a label is not an answer to the criterion."""
-    # The candidates of a ranking depend on the item.
-    if criterion.level == "ranking" or not isinstance(label, str | int | float):
-        bind_item(criterion, item).parse_truth(label)
-        return
-    valid = _VALID_LABELS.of(criterion)
-    if (type(label), label) not in valid:
-        bind_item(criterion, item).parse_truth(label)
-        if len(valid) < _MOST_LABELS:
-            valid.add((type(label), label))
+def _are_known(labels: Iterable[_Label], valid: set[_Label]) -> bool:
+    try:
+        return valid.issuperset(labels)
+    except TypeError:
+        # Lists and mappings are not hashable.
+        return False
 
 
 def _faults_in(item: DataItem, labels: Labels, rubric: Rubric, at: FilePath) -> Iterator[LabelFault]:
@@ -447,15 +453,24 @@ def _faults_in(item: DataItem, labels: Labels, rubric: Rubric, at: FilePath) -> 
         )
         yield LabelFault(at, message)
         return
-    given: Iterable[tuple[int | str, Json]] = (
-        labels.items() if isinstance(labels, dict) else enumerate(labels)
-    )
-    for key, label in given:
-        name = key if isinstance(key, str) else names[key]
+    given, values = (labels, labels.values()) if isinstance(labels, dict) else (names, labels)
+    valid = _VALID_LABELS.of(rubric)
+    if _are_known(zip(given, map(type, values), values, strict=True), valid):
+        return
+    for position, (name, label) in enumerate(zip(given, values, strict=True)):
+        kind = type(label)
+        if kind in _SCALARS and (name, kind, label) in valid:
+            continue
         if name not in names:
             yield LabelFault((*at, name), f"unknown criterion {name!r}; {nearest_key(name, names)}")
             continue
+        criterion = rubric.by_name(name)
         try:
-            _check_label(rubric.by_name(name), item, label)
+            bind_item(criterion, item).parse_truth(label)
         except ReplyError as error:
-            yield LabelFault((*at, key), str(error), str(error).replace(short_repr(label), ""))
+            path = (*at, name if isinstance(labels, dict) else position)
+            yield LabelFault(path, str(error), str(error).replace(short_repr(label), ""))
+            continue
+        # The candidates of a ranking depend on the item.
+        if kind in _SCALARS and criterion.level != "ranking" and len(valid) < _MOST_LABELS:
+            valid.add((name, kind, label))

@@ -276,8 +276,8 @@ def save_truth(
         dataset.to_file(path)
         return
     table = read_csv(path)
-    if len(table.rows) != len(dataset):
-        message = f"label not saved: the file has {len(table.rows)} rows, the dataset {len(dataset)}"
+    if len(table.cells) != len(dataset):
+        message = f"label not saved: the file has {len(table.cells)} rows, the dataset {len(dataset)}"
         raise DatasetError.whole(path, message)
     columns = {
         place: {

@@ -12,7 +12,7 @@ from autorubric.datasets.fields import FieldMap
 from autorubric.datasets.item import DataItem, JsonDict, TruthRule, label_faults
 from autorubric.errors import DatasetError, FileError
 from autorubric.rubric.rubric import Rubric
-from autorubric.support.objects import Json
+from autorubric.support.objects import Json, fewer_gc_collections
 from autorubric.support.read import format_fault
 from autorubric.support.reading_errors import Faults, FilePath, short_repr
 
@@ -47,12 +47,6 @@ class Contents(NamedTuple):
     pairs: Sequence[tuple[str, str]] = ()
 
 
-class _PlacedItem(NamedTuple):
-    path: FilePath
-    position: int
-    item: DataItem
-
-
 class DatasetReader:
     """A parser for the parts of a dataset, which reads each rubric file that the dataset names only once."""
 
@@ -61,6 +55,7 @@ class DatasetReader:
         self._folder = folder
         self._rubrics: dict[str, Rubric | None] = {}
 
+    @fewer_gc_collections()
     def contents(
         self,
         header: Mapping[str, Json],
@@ -71,14 +66,13 @@ class DatasetReader:
     ) -> Contents:
         """Return the parts of a dataset."""
         shared = self.shared(header, header_at=header_at, rubric=rubric)
-        read = [
-            _PlacedItem(path, position, item)
-            for position, (path, given) in enumerate(items)
-            if (item := self.item(given, path)) is not None
-        ]
-        _check_items(read, shared.rubric, self.faults)
+        places, read = [], []
+        for path, given in items:
+            places.append(path)
+            read.append(self.item(given, path))
+        _check_items(places, read, shared.rubric, self.faults)
         self.faults.raise_as(DatasetError)
-        return shared._replace(items=[placed.item for placed in read])
+        return shared._replace(items=[item for item in read if item is not None])
 
     def shared(
         self, header: Mapping[str, Json], *, header_at: FilePath = (), rubric: Rubric | None = None
@@ -106,13 +100,17 @@ class DatasetReader:
 
     def item(self, given: Json, at: FilePath) -> DataItem | None:
         """Parse one item; return None if it has errors."""
-        if isinstance(given, DataItem):
-            return given
-        if not isinstance(given, Mapping):
-            self.faults.add(at, f"an item must be a mapping with 'submission'; got {short_repr(given)}")
-            return None
+        if not isinstance(given, dict):
+            if isinstance(given, DataItem):
+                return given
+            if not isinstance(given, Mapping):
+                self.faults.add(at, f"an item must be a mapping with 'submission'; got {short_repr(given)}")
+                return None
+            given = {**given}
+        if given.get("rubric") is None:
+            return self.faults.validate(DataItem, given, at)
         before = len(self.faults)
-        rubric = self.rubric(given.get("rubric"), (*at, "rubric"))
+        rubric = self.rubric(given["rubric"], (*at, "rubric"))
         item = self.faults.validate(DataItem, {**given, "rubric": rubric}, at)
         return item if len(self.faults) == before else None
 
@@ -148,14 +146,18 @@ class DatasetReader:
             return None
 
 
-def _check_items(read: Iterable[_PlacedItem], rubric: Rubric | None, faults: Faults) -> None:
-    """Report duplicate ids and labels that do not match their rubric."""
+def _check_items(
+    places: Iterable[FilePath], items: Iterable[DataItem | None], rubric: Rubric | None, faults: Faults
+) -> None:
+    """Report duplicate ids and labels that do not match their rubric; None is an item with errors."""
     first: dict[str, int] = {}
-    for path, position, item in read:
+    for position, (path, item) in enumerate(zip(places, items, strict=True)):
+        if item is None:
+            continue
         item_id = item.id or str(position)
-        if item_id in first:
-            faults.add((*path, "id"), repeated_id(item_id, first[item_id]))
-        first.setdefault(item_id, position)
+        before = first.setdefault(item_id, position)
+        if before != position:
+            faults.add((*path, "id"), repeated_id(item_id, before))
         check_labels(item, item_id, rubric, faults, path)
 
 

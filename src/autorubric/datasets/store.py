@@ -22,7 +22,7 @@ from autorubric.datasets.tables import (
 from autorubric.errors import ArgumentError, DatasetError
 from autorubric.rubric.rubric import Rubric
 from autorubric.support.extensions import IMPORTERS_GROUP, load_extension
-from autorubric.support.objects import Json
+from autorubric.support.objects import Json, fewer_gc_collections
 from autorubric.support.read import (
     Document,
     dump_structured,
@@ -52,6 +52,7 @@ def find_importer(path: str | Path) -> Any:
     return load_extension(IMPORTERS_GROUP, suffix[1:]) if suffix and suffix not in FORMATS else None
 
 
+@fewer_gc_collections()
 def contents_of_file(path: str | Path, rubric: Rubric | None, fields: FieldMap | None = None) -> Contents:
     """Return the dataset in a file; the suffix determines the format."""
     return format_of(path, suffixes=FORMATS, error=DatasetError).read(Path(path), rubric, fields)

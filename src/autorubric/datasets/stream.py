@@ -17,7 +17,9 @@ from autorubric.datasets.lazy import KnownLine, LazyItems, LazyRows, LineRows, R
 from autorubric.datasets.read import Contents, DatasetReader, check_labels
 from autorubric.datasets.tables import (
     TABLE_COLUMNS,
+    Columns,
     TableReader,
+    TableRow,
     no_parquet,
     open_parquet,
     parquet_columns,
@@ -205,29 +207,30 @@ def _item(
 class _ParquetRows:
     """The rows of a Parquet file, read in batches; accessing an earlier row starts from the beginning."""
 
-    def __init__(self, path: Path, count: int) -> None:
+    def __init__(self, path: Path, count: int, rows_of: Callable[[Columns, int], Iterator[TableRow]]) -> None:
         self.source = str(path)
         self._count = count
-        self._cursor: Iterator[dict[str, Any]] = iter(())
+        self._rows_of = rows_of
+        self._cursor: Iterator[TableRow] = iter(())
         self._next = 0
 
     def __len__(self) -> int:
         return self._count
 
-    def __iter__(self) -> Iterator[dict[str, Any]]:
+    def __iter__(self) -> Iterator[TableRow]:
         batches, read = open_parquet(self.source).iter_batches(_BATCH), 0
         while True:
             with reading_parquet(self.source):
                 batch = next(batches, None)
-                rows = batch.to_pylist() if batch is not None else []
-            read += len(rows)
+                cells = batch.to_pydict() if batch is not None else {}
+            read += batch.num_rows if batch is not None else 0
             if read > self._count or (batch is None and read < self._count):
                 raise no_parquet(self.source, f"its metadata states {self._count} rows, which is wrong")
             if batch is None:
                 return
-            yield from rows
+            yield from self._rows_of(cells, batch.num_rows)
 
-    def __getitem__(self, position: int) -> dict[str, Any]:
+    def __getitem__(self, position: int) -> TableRow:
         if position < self._next or not self._next:
             self._cursor, self._next = self.__iter__(), 0
         skipped = position - self._next
@@ -255,12 +258,13 @@ def stream_parquet(path: Path, rubric: Rubric | None) -> Contents:
     count = file.metadata.num_rows
     if count < 0:
         raise no_parquet(path, f"its metadata states {count} rows")
-    rows, reader = _ParquetRows(path, count), DatasetReader(faults)
+    rows = _ParquetRows(path, count, lambda cells, n_rows: tables.rows(pairs, cells, n_rows))
+    reader = DatasetReader(faults)
 
-    def read(row: dict[str, Any], position: int, faults: Faults) -> DataItem | None:
+    def read(row: TableRow, position: int, faults: Faults) -> DataItem | None:
         tables.faults = reader.faults = faults
         at = rows.place(position)
-        return _item(reader, tables.item(pairs, row, at), position, at, rubric)
+        return _item(reader, tables.item(row, at), position, at, rubric)
 
     shared = DatasetReader(Faults(str(path))).shared({}, rubric=rubric)
     items = StreamedItems(path, rows, read, lambda: True)

@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
+from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
@@ -20,7 +21,7 @@ from autorubric.errors import ArgumentError, DatasetError, ReplyError
 from autorubric.rubric.rubric import Rubric
 from autorubric.support.frames import as_pandas, is_frame
 from autorubric.support.json_text import parse_json
-from autorubric.support.objects import Json
+from autorubric.support.objects import Json, fewer_gc_collections
 from autorubric.support.read import load_pyarrow
 from autorubric.support.reading_errors import Faults, FilePath, SyntaxFault, short_repr
 
@@ -40,24 +41,23 @@ TABLE_COLUMNS: Final = (
 def contents_of_csv(path: str | Path, rubric: Rubric | None, fields: FieldMap | None = None) -> Contents:
     """Return the dataset in a CSV file."""
     table = read_csv(path)
-    lines = [row.line for row in table.rows]
 
     def line_of(at: FilePath) -> int | None:
-        return lines[at[1]] if len(at) > 1 and isinstance(at[1], int) else 1
+        return table.lines[at[1]] if len(at) > 1 and isinstance(at[1], int) else 1
 
-    rows = [row.cells for row in table.rows]
+    columns = {column: [row[at] for row in table.cells] for at, column in enumerate(table.columns)}
     reader = TableReader(Faults(str(path), line_of), rubric, "text")
-    return reader.read(table.columns, rows, fields, table.repeated)
+    return reader.read(columns, fields, table.repeated)
 
 
 def contents_of_parquet(path: str | Path, rubric: Rubric | None, fields: FieldMap | None = None) -> Contents:
     """Return the dataset in a Parquet file."""
     file = open_parquet(path)
     reader = TableReader(Faults(str(path)), rubric, "text")
-    columns = parquet_columns(file, reader.faults)
+    names = parquet_columns(file, reader.faults)
     with reading_parquet(path):
-        rows = file.read().to_pylist()
-    return reader.read(columns, rows, fields)
+        cells = [column.to_pylist() for column in file.read().columns]
+    return reader.read(dict(zip(names, cells, strict=True)), fields)
 
 
 @contextmanager
@@ -92,21 +92,31 @@ def no_parquet(path: str | Path, why: object) -> DatasetError:
     return DatasetError.whole(path, f"not a valid Parquet file: {why}")
 
 
+@fewer_gc_collections()
 def contents_of_frame(frame: pd.DataFrame, rubric: Rubric | None, fields: FieldMap | None = None) -> Contents:
     """Return the dataset in a DataFrame."""
     frame = as_pandas(frame)
     if not is_frame(frame):
         raise ArgumentError(f"frame must be a pandas or polars DataFrame; got {short_repr(frame)}")
-    columns, repeated = make_distinct(map(str, frame.columns))
-    frame = frame.set_axis(columns, axis=1)
-    held = frame.astype(object).where(frame.notna(), None)
-    rows = [dict(zip(columns, row, strict=True)) for row in held.itertuples(index=False, name=None)]
+    names, repeated = make_distinct(map(str, frame.columns))
+    held = frame.set_axis(names, axis=1).astype(object).where(frame.set_axis(names, axis=1).notna(), None)
+    columns = {name: held[name].tolist() for name in names}
     faults = Faults("RubricDataset.from_dataframe")
-    return TableReader(faults, rubric, "python").read(columns, rows, fields, repeated)
+    return TableReader(faults, rubric, "python").read(columns, fields, repeated)
 
+
+Columns: TypeAlias = Mapping[str, Sequence[Any]]
+"""The cells of each column, by name."""
 
 CellForm: TypeAlias = Literal["text", "python", "json"]
 """What cells contain: text in CSV and Parquet files, objects in DataFrames, or JSON."""
+
+
+class TableRow(NamedTuple):
+    """The fields of the item in a row, and texts in JSON that replace some of them."""
+
+    fields: dict[str, Json]
+    twins: dict[str, Json]
 
 
 class TableReader:
@@ -121,21 +131,17 @@ class TableReader:
         self._label = lru_cache(maxsize=1000)(self._read_label)
 
     def read(
-        self,
-        columns: Sequence[str],
-        rows: Sequence[Mapping[str, Any]],
-        fields: FieldMap | None = None,
-        repeated: Mapping[str, str] | None = None,
+        self, columns: Columns, fields: FieldMap | None = None, repeated: Mapping[str, str] | None = None
     ) -> Contents:
         """Return the dataset in a table."""
 
         def cells(name: str) -> list[Json]:
-            return [to_json_cell(row[name]) for row in rows]
+            return [to_json_cell(cell) for cell in columns[name]]
 
-        chosen = guess_fields(fields or {}, columns, self._own, self._rubric, cells)
-        pairs = self.pair_columns(chosen or {}, columns, repeated)
-        placed = ((("rows", position), row) for position, row in enumerate(rows))
-        items = ((at, self.item(pairs, row, at)) for at, row in placed)
+        chosen = guess_fields(fields or {}, [*columns], self._own, self._rubric, cells)
+        pairs = self.pair_columns(chosen or {}, [*columns], repeated)
+        rows = enumerate(self.rows(pairs, columns, len(columns[pairs[0][1]])))
+        items = ((at := ("rows", position), self.item(row, at)) for position, row in rows)
         contents = DatasetReader(self.faults).contents({}, items, rubric=self._rubric)
         return contents._replace(fields=chosen, pairs=pairs)
 
@@ -159,43 +165,55 @@ class TableReader:
             self.faults.places |= {("ground_truth", name): f"column {column!r}" for name, column in labels}
         return pairs
 
-    def item(self, pairs: Iterable[tuple[str, str]], row: Mapping[str, Any], at: FilePath) -> dict[str, Json]:
-        """Return the fields of the item in a row; `at` is the path of the row."""
-        cells = {own: self._cell(row[given]) for own, given in pairs if given in row}
-        fields: dict[str, Json] = {"submission": None}
-        labels: dict[str, Json] = {}
-        metadata: dict[str, Json] = {}
+    def rows(self, pairs: Iterable[tuple[str, str]], columns: Columns, n_rows: int) -> Iterator[TableRow]:
+        """Yield the rows of a table, whose texts in JSON are not parsed."""
+        parts: dict[str, dict[str, Sequence[Json]]] = {part: {} for part in ("", _TWIN, TRUTH, META)}
+        encoded, kept = [], []
         for column, given in pairs:
-            cell = cells.get(column)
             part, name = _part_of(column)
-            if cell is None:
-                if column == "submission" and given not in row and self._form == "json":
-                    self.faults.add(at, f"the key {given!r} is missing")
-            elif part == TRUTH:
-                label = self._label(name, cell) if isinstance(cell, str) else cell
-                if label is not None:
-                    labels[name] = label
-            elif part == META:
-                is_encoded = self._form == "text" and given.startswith(META)
-                metadata[name] = decode_cell(cell) if is_encoded else cell
-            elif part != _TWIN:
-                # In DataFrames, Parquet files and JSON, ids may be numbers.
-                whole = column == "id" and isinstance(cell, int)
-                fields[column] = str(cell) if whole else cell
-            elif cells.get(name) in (None, ""):
-                fields[name] = self._parse_twin(column, cell, (*at, column))
-            else:
-                metadata[column] = cell
-        for key, given_apart in (("ground_truth", labels), ("metadata", metadata)):
-            own = fields.get(key) or {}
-            if isinstance(own, Mapping) and (own or given_apart):
-                fields[key] = {**own, **given_apart}
-        return fields
+            parts[part][name] = self._read_column(column, columns[given])
+            if part in (META, _TWIN):
+                kept.append(column.removeprefix(META))
+            if part == META and self._form == "text" and given.startswith(META):
+                encoded.append(name)
+        cells = (_present_cells(part, n_rows) for part in parts.values())
+        for fields, twins, labels, metadata in zip(*cells, strict=True):
+            fields.setdefault("submission", None)
+            for name in encoded:
+                if name in metadata:
+                    metadata[name] = decode_cell(metadata[name])
+            for name in [*twins]:
+                if fields.get(name) not in (None, ""):
+                    metadata[name + _TWIN] = twins.pop(name)
+                    metadata = {one: metadata[one] for one in kept if one in metadata}
+            for key, given_apart in (("ground_truth", labels), ("metadata", metadata)):
+                own = fields.get(key)
+                if not own and given_apart:
+                    fields[key] = given_apart
+                elif given_apart and isinstance(own, Mapping):
+                    fields[key] = {**own, **given_apart}
+            yield TableRow(fields, twins)
+
+    def item(self, row: TableRow, at: FilePath) -> dict[str, Json]:
+        """Return the fields of the item in a row; `at` is the path of the row."""
+        for name, cell in row.twins.items():
+            row.fields[name] = self._parse_twin(name + _TWIN, cell, (*at, name + _TWIN))
+        return row.fields
+
+    def _read_column(self, column: str, cells: Sequence[Any]) -> Sequence[Json]:
+        """Return cells as JSON, and as labels in a column of labels; None if they are empty."""
+        if self._form != "json":
+            empty = None if self._form == "text" else ""
+            cells = [(cell or empty) if cell.__class__ is str else self._cell(cell) for cell in cells]
+        part, name = _part_of(column)
+        if part == TRUTH:
+            return [self._label(name, cell) if isinstance(cell, str) else cell for cell in cells]
+        if column == "id":
+            # In DataFrames, Parquet files and JSON, ids may be numbers.
+            return [str(cell) if isinstance(cell, int) else cell for cell in cells]
+        return cells
 
     def _cell(self, cell: Any) -> Json:
-        """Return a cell as JSON; None if it is empty."""
-        if self._form == "json" or (cell.__class__ is str and cell):
-            return cell
         found = to_json_cell(cell)
         return None if self._form == "text" and found == "" else found
 
@@ -238,17 +256,36 @@ def _part_of(column: str) -> tuple[str, str]:
     return (_TWIN if column.endswith(_TWIN) else ""), column.removesuffix(_TWIN)
 
 
+def _present_cells(columns: Columns, n_rows: int) -> Iterator[dict[str, Json]]:
+    """Return the cells of each row that are not None, by column."""
+    # Most columns are complete or empty.
+    used = {name: cells for name, cells in columns.items() if cells.count(None) < n_rows}
+    if not used:
+        return ({} for _ in range(n_rows))
+    rows = map(zip, repeat([*used]), zip(*used.values(), strict=True))
+    if not any(None in cells for cells in used.values()):
+        return map(dict, rows)
+    return ({name: cell for name, cell in row if cell is not None} for row in rows)
+
+
 def items_of_rows(
     placed: Iterable[tuple[FilePath, Json]], fields: FieldMap, rubric: Rubric | None, faults: Faults
 ) -> tuple[list[tuple[FilePath, Json]], list[tuple[str, str]]]:
     """Return rows of JSON as fields of items, other keys being metadata, and the pairs of keys."""
     rows = list(placed)
-    keys = list(dict.fromkeys(str(key) for _, row in rows if isinstance(row, Mapping) for key in row))
+    mappings = {at: row for at, row in rows if isinstance(row, Mapping)}
+    keys = list(dict.fromkeys(str(key) for row in mappings.values() for key in row))
     reader = TableReader(faults, rubric, "json")
     pairs = reader.pair_columns(fields, keys)
+    submission = dict(pairs).get("submission")
+    for at, row in mappings.items():
+        if submission is not None and submission not in row:
+            faults.add(at, f"the key {submission!r} is missing")
+    columns = {given: [row.get(given) for row in mappings.values()] for _, given in pairs}
+    read = reader.rows(pairs, columns, len(mappings))
+    items = {at: reader.item(row, at) for at, row in zip(mappings, read, strict=True)}
     # The reader of items reports rows that are not mappings.
-    items = [(at, reader.item(pairs, row, at) if isinstance(row, Mapping) else row) for at, row in rows]
-    return items, pairs
+    return [(at, items.get(at, row)) for at, row in rows], pairs
 
 
 def _to_text(given: Json) -> str:

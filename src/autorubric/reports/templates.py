@@ -11,12 +11,13 @@ from collections.abc import Iterable, Mapping
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
 
-from jinja2 import BaseLoader, Environment, TemplateNotFound
 from markupsafe import Markup
 
 from autorubric.support.objects import Json
 
 if TYPE_CHECKING:
+    from jinja2 import Environment
+
     from autorubric.metrics.core.estimate import Estimate
     from autorubric.metrics.figures.bias import BiasResult
 
@@ -178,15 +179,11 @@ def page(
 
 def environment() -> Environment:
     """Return the template environment of this package, with autoescaping."""
-    return Environment(loader=_Assets(), autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    # Imported late, since `autorubric show` uses this package's marks but renders no page.
+    from jinja2 import Environment, FunctionLoader
 
-
-class _Assets(BaseLoader):
-    def get_source(self, environment: Environment, template: str) -> tuple[str, None, None]:
-        try:
-            return read_asset(f"{template}.j2"), None, None
-        except OSError:
-            raise TemplateNotFound(template) from None
+    loader = FunctionLoader(lambda name: read_asset(f"{name}.j2"))
+    return Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
 
 
 def read_asset(name: str) -> str:

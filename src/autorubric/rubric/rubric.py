@@ -57,7 +57,7 @@ class Rubric(Sequence[BaseCriterion]):
     Criteria can be nested in groups. The sequence contains only the criteria; `root` is the complete tree.
     """
 
-    __slots__ = ("_by_name", "_parts")
+    __slots__ = ("__weakref__", "_by_name", "_parts")
 
     def __init__(
         self,

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import gc
 import time
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
-from contextlib import aclosing, contextmanager
+from collections.abc import AsyncGenerator, Callable, Iterable
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -298,26 +297,3 @@ class RepeatedErrors:
         if kind not in _PASSING or not row.has_answered:
             return False
         return self.clock() - (event.vote.latency_seconds or 0.0) < row.failed_at
-
-
-_ALLOCATED: Final = 50_000
-"""Number of new objects that triggers a collection; Python's default is 700 or 2,000."""
-
-
-@contextmanager
-def fewer_gc_collections() -> Iterator[None]:
-    """Make the garbage collector run less often within the block.
-
-    Hundreds of calls wait at a time, and their objects are not garbage. Scanning these and all other objects
-    of the process again and again takes a sixth of a run's CPU time on a fast server.
-    """
-    before = gc.get_threshold()
-    if not 0 < before[0] < _ALLOCATED:
-        # The collector is off, or another run or the program has already raised the threshold.
-        yield
-        return
-    gc.set_threshold(_ALLOCATED, *before[1:])
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)

@@ -16,7 +16,7 @@ from autorubric.errors import ArgumentError, ItemFailedError, RunWriteError
 from autorubric.grading.grader import CriterionGrader
 from autorubric.runs.config import EvalConfig, EvalOptions, StopReason
 from autorubric.runs.differences import ItemDigests, content_fingerprint
-from autorubric.runs.executor import Executor, ItemWork, RepeatedErrors, executor_of, fewer_gc_collections
+from autorubric.runs.executor import Executor, ItemWork, RepeatedErrors, executor_of
 from autorubric.runs.item_results import StoredResults, answered_votes, grading_task
 from autorubric.runs.items import EvalTimingStats, GradedItem, ItemTally
 from autorubric.runs.lines import StoredItem, StoredVote
@@ -25,7 +25,7 @@ from autorubric.runs.preflight import Preflight, Progress, send_test_requests
 from autorubric.runs.result import EvalResult
 from autorubric.runs.vote_reader import VoteCollector
 from autorubric.support.concurrency import loop_is_running, sync_method, sync_twin
-from autorubric.support.objects import logger_of
+from autorubric.support.objects import fewer_gc_collections, logger_of
 from autorubric.support.reading_errors import short_repr
 
 if TYPE_CHECKING:

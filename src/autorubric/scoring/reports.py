@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from autorubric.criteria.base import BaseCriterion, criterion_from_dict, criterion_to_dict
 from autorubric.criteria.values import CriterionVerdict, NamedList, VerdictCounts
@@ -340,6 +340,25 @@ def verdicts_by_judge(reports: Iterable[EnsembleEvaluationReport]) -> dict[str, 
             for judge, counts in criterion.judge_verdicts.items():
                 found.setdefault(judge, []).append(counts)
     return {judge: VerdictCounts.sum(counts) for judge, counts in found.items()}
+
+
+NEAR: Final = 0.25
+"""Difference, relative to the range, up to which two numbers count as equal; other answers must be equal."""
+
+
+def is_split(report: EnsembleCriterionReport) -> bool:
+    """Return whether answered votes differ, as `reports.items` marks them; not for rankings."""
+    votes = [vote for vote in report.votes if vote.status == "answered"]
+    if report.criterion.level == "interval":
+        values = [vote.value for vote in votes if vote.value is not None]
+        return max(values, default=0.0) - min(values, default=0.0) > NEAR
+    return report.criterion.level != "text" and len({*map(_answer_key, votes)}) > 1
+
+
+def _answer_key(vote: JudgeVote) -> int | str:
+    if vote.selected_index is not None:
+        return vote.selected_index
+    return str(vote.verdict or vote.selected_label or vote.answer)
 
 
 def answer_text(report: EnsembleCriterionReport) -> str:

@@ -1,10 +1,12 @@
-"""Types and small helpers: JSON values, numbers, caches by identity, loggers, equal errors."""
+"""Types and small helpers: JSON, numbers, caches by identity, loggers, equal errors, garbage collection."""
 
 from __future__ import annotations
 
+import gc
 import logging
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Final, Generic, TypeAlias, TypeGuard, TypeVar
 from weakref import ref
 
@@ -97,3 +99,27 @@ logging.getLogger("autorubric").addHandler(logging.NullHandler())
 def logger_of(module: str) -> logging.Logger:
     """Return the logger of the library module with this name."""
     return logging.getLogger(module)
+
+
+_ALLOCATED: Final = 50_000
+"""Number of new objects that triggers a collection; Python's default is 700 or 2,000."""
+
+
+@contextmanager
+def fewer_gc_collections() -> Iterator[None]:
+    """Make the garbage collector run less often within the block.
+
+    For blocks that create many objects that are not garbage. Scanning these and all other objects of the
+    process again and again takes a sixth of a run's CPU time on a fast server, and a third of the time in
+    which a dataset is read.
+    """
+    before = gc.get_threshold()
+    if not 0 < before[0] < _ALLOCATED:
+        # The collector is off, or another block or the program has already raised the threshold.
+        yield
+        return
+    gc.set_threshold(_ALLOCATED, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
