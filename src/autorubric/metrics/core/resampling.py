@@ -4,7 +4,7 @@ resample takes a single matrix product."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, Literal, NamedTuple, Self, TypeAlias, TypedDict, get_args
@@ -19,6 +19,8 @@ Compute: TypeAlias = Callable[[Array], Array]
 """A function that maps sums of shape `(..., d)` to values of shape `(...)`, NaN where undefined."""
 
 _CHUNK_CELLS = 4_000_000
+_CELLS_AT_ONCE = 500_000
+_ROWS_AT_ONCE = 256
 _INDEX_DRAW_FROM = 256
 
 
@@ -116,11 +118,38 @@ def replicates(
     """
     values = []
     for rows in chunks(n_resamples, max(len(units.counts), _width(units))):
-        if smooth:
-            values.append(compute(_draw_smoothed(units, rows, rng)))
-        else:
-            values.append(compute(units.aggregate(draw_weights(units.counts, units.size, rows, rng))))
+        values.append(compute(_draw_sums(units, rows, rng, smooth)))
     return np.concatenate(values)
+
+
+def replicates_of_each(
+    batch: Sequence[Units], compute: Compute, resampling: Resampling, smooth: bool, on_tables: bool
+) -> Array:
+    """Compute metrics in each resample of several sets of units, shape `(m, len(batch), n_resamples)`.
+
+    `compute` returns m metrics of sums `(..., d)` as an array `(m, ...)`. See `replicates` for `smooth`;
+    `on_tables` says whether sums are cells of tables.
+    """
+    n, width = resampling.n_resamples, max(max(len(units.counts), _width(units)) for units in batch)
+    at_once = _CELLS_AT_ONCE // (n * width) if on_tables and batch[0].prior is None else 0
+    values = []
+    for start in range(0, len(batch), max(at_once, 1)):
+        part = batch[start : start + max(at_once, 1)]
+        if at_once:
+            drawn = [_draw_sums(units, n, resampling.generator(), smooth).T for units in part]
+            # numpy adds up the few cells of a table many times as fast if resamples are adjacent in memory.
+            values.append(compute(np.moveaxis(np.ascontiguousarray(np.stack(drawn, axis=1)), 0, -1)))
+        else:
+            rng = resampling.generator()
+            rows = replicates(part[0], lambda sums: compute(sums).T, n, rng, smooth=smooth)
+            values.append(rows.T[:, None])
+    return np.concatenate(values, axis=1)
+
+
+def _draw_sums(units: Units, rows: int, rng: np.random.Generator, smooth: bool) -> Array:
+    if smooth:
+        return _draw_smoothed(units, rows, rng)
+    return units.aggregate(draw_weights(units.counts, units.size, rows, rng))
 
 
 def _width(units: Units) -> int:
@@ -393,6 +422,21 @@ def interval_of(
     tail = (1 - options.confidence_level) / 2
     low, high = (float(end) for end in np.quantile(defined, quantiles or (tail, 1 - tail)))
     return Ends(low, high, float(defined.std(ddof=1)) if len(defined) > 1 else None), n_undefined
+
+
+def intervals_of(drawn: Sequence[Array], options: Resampling) -> list[tuple[Ends, int]]:
+    """Compute `interval_of` of each metric's resampled values."""
+    found: dict[int, tuple[Ends, int]] = {}
+    complete = [at for at, one in enumerate(drawn) if not np.isnan(one).any()]
+    if options.n_resamples > 1:
+        tail = (1 - options.confidence_level) / 2
+        for start in range(0, len(complete), _ROWS_AT_ONCE):
+            places = complete[start : start + _ROWS_AT_ONCE]
+            rows = np.array([drawn[at] for at in places])
+            ends = np.quantile(rows, (tail, 1 - tail), axis=-1).tolist()
+            columns = zip(*ends, rows.std(axis=-1, ddof=1).tolist(), strict=True)
+            found |= {at: (Ends(*one), 0) for at, one in zip(places, columns, strict=True)}
+    return [found.get(at) or interval_of(one, options) for at, one in enumerate(drawn)]
 
 
 def is_point(low: float, high: float, value: float) -> bool:
