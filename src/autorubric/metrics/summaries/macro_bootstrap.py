@@ -111,7 +111,7 @@ def share_parts(hits: Array, pairs: Array) -> tuple[float, Array]:
     """
     n = pairs.sum(0)
     there = n > 0
-    n, hits, pairs = n[there], hits[:, there], pairs[:, there]
+    n, hits, pairs = n[there], np.asfortranarray(hits[:, there]), np.asfortranarray(pairs[:, there])
     n_criteria = max(len(n), 1)
     weights = (pairs / n).sum(1) / n_criteria
     effects = ((hits - pairs * (hits.sum(0) / n)) / n).sum(1) / n_criteria
