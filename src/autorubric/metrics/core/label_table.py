@@ -163,15 +163,13 @@ def _assemble(
     # Cells with the same votes have the same rows.
     kinds, first = _kinds(in_order, starts, sizes)
     for cell in first.tolist():
-        start, criterion = len(built.rows), found[cell]
-        by_rater: dict[Rater, _RaterVotes] = {}
-        for code in (
-            in_order[starts[cell] : starts[cell] + sizes[cell]].tolist() if criterion is not None else ()
-        ):
-            row, read = LabelRow(*cells.values[cell], *reads.values[code][1]), votes[code]
-            assert read is not None
-            by_rater.setdefault(row.rater, []).append((row, *read))
+        start, criterion, end = len(built.rows), found[cell], starts[cell] + sizes[cell]
         if criterion is not None:
+            by_rater: dict[Rater, _RaterVotes] = {}
+            for code in in_order[starts[cell] : end].tolist():
+                row, read = LabelRow(*cells.values[cell], *reads.values[code][1]), votes[code]
+                assert read is not None
+                by_rater.setdefault(row.rater, []).append((row, *read))
             _add_cell(reader, criterion, places[cells.values[cell][0]], by_rater)
         spans.append((start, len(built.rows)))
     items = np.array([places[item_id] for item_id, _ in cells.values], dtype=np.int64)
