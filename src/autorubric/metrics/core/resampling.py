@@ -187,9 +187,9 @@ def _draw_smoothed(units: Units, rows: int, rng: np.random.Generator) -> Array:
     observations = units.n / total if units.clustered else 1.0
     n_extra, weights = np.rint(weights[:, -1] * observations).astype(np.int64), weights[:, :-1]
     if units.prior is not None:
-        possible = np.flatnonzero(units.prior)
-        chances = units.prior[possible]
-        weights[:, possible] += rng.multinomial(n_extra, chances / chances.sum())
+        start = int(np.argmax(units.prior > 0))
+        chances = units.prior[start:]
+        weights[:, start:] += rng.multinomial(n_extra, chances / chances.sum())
         return units.aggregate(weights)
     assert units.sums is not None
     cells = units.sums.shape[1]
