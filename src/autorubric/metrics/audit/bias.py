@@ -16,7 +16,7 @@ from autorubric.metrics.audit.bias_estimates import (
     TestedBias,
     bias_of_mean,
     contrast_own,
-    length_bias,
+    length_biases,
     leniency,
     position_bias,
     read_values,
@@ -208,7 +208,11 @@ def bias_report(
     known = _check_families(families or {}, table, facts)
     weights = weights_of(result, dataset, table)
     values = read_values(table, weights.by_item)
-    found = {judge: _judge_bias(table, values, facts, known, judge, options) for judge in table.judges}
+    leans = length_biases(values, facts.lengths, options)
+    found = {
+        judge: _judge_bias(table, values, facts, known, judge, lean, options.confidence_level)
+        for judge, lean in zip(table.judges, leans, strict=True)
+    }
     counts = {one: facts.generators.count(one) for one in dict.fromkeys(facts.generators) if one is not None}
     notes = _notes(values, weights, counts, known)
     tested = _adjust_tests(found)
@@ -230,9 +234,10 @@ def _judge_bias(
     facts: ItemFacts,
     families: Mapping[str, str],
     judge: str,
-    resampling: Resampling,
+    length_lean: TestedBias,
+    level: float,
 ) -> JudgeBias:
-    at, level = table.judges.index(judge), resampling.confidence_level
+    at = table.judges.index(judge)
     own = families.get(judge, judge)
     written = [None if one is None else families.get(one, one) for one in facts.generators]
     others = [place for place, name in enumerate(table.judges) if families.get(name, name) != own]
@@ -251,7 +256,7 @@ def _judge_bias(
         pass_rate_difference=bias_of_mean(
             passes, values.item, level, "pass rates, judge - truth", values.reason
         ),
-        length_lean=length_bias(values, at, facts.lengths, resampling),
+        length_lean=length_lean,
         position_lean=position_bias(table, judge, level),
         self_preference=self_preference(values, at, others, by_own, level),
         own_error_difference=own_error,

@@ -36,7 +36,7 @@ from autorubric.metrics.core.votes_table import (
     single_vote_rows,
 )
 from autorubric.metrics.figures.correlation import correlation_p_value, correlation_test
-from autorubric.metrics.figures.ranks import spearman_matrix
+from autorubric.metrics.figures.ranks import count_kinds, spearman_matrix
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -256,8 +256,28 @@ def contrast_own(values: Array, item: Codes, by_own: Array, level: float, method
 _LENGTH_BIAS = "partial Spearman correlation of error and length, given the truth"
 
 
-def length_bias(values: JudgedValues, judge: int, lengths: Array, resampling: Resampling) -> TestedBias:
-    """Estimate the partial rank correlation of mean error and length over items, given the mean truth."""
+def length_biases(values: JudgedValues, lengths: Array, resampling: Resampling) -> list[TestedBias]:
+    """Estimate each judge's partial rank correlation of mean error and length over items, given the truth."""
+    columns = [_length_columns(values, judge, lengths) for judge in range(len(values.judges))]
+    effects: dict[int, Estimate] = {}
+    given = {at: one for at, one in enumerate(columns) if not isinstance(one, TestedBias)}
+    for n in {len(one[0]) for one in given.values()}:
+        # Judges of equally many items have the same resamples.
+        alike = {at: one for at, one in given.items() if len(one[0]) == n}
+        effects |= zip(alike, _partial_correlations(list(alike.values()), n, resampling), strict=True)
+    return [one if isinstance(one, TestedBias) else _tested(effects[at]) for at, one in enumerate(columns)]
+
+
+def _tested(effect: Estimate) -> TestedBias:
+    if effect.value is None:
+        return TestedBias(effect=effect)
+    # Controlling for the truth costs one degree of freedom, so t has n - 3.
+    p_value = correlation_p_value(effect.value, effect.n - 1)
+    return TestedBias(effect=effect, p_value=p_value, test=correlation_test(effect.value, effect.n - 1))
+
+
+def _length_columns(values: JudgedValues, judge: int, lengths: Array) -> tuple[Array, ...] | TestedBias:
+    """Return mean error, length and mean truth of the items that have them, in the order of their ids."""
     errors, n_items = values.value[:, judge] - values.truth, len(values.item_ids)
     there = ~np.isnan(errors)
     counts = np.bincount(values.item[there], minlength=n_items)
@@ -272,34 +292,43 @@ def length_bias(values: JudgedValues, judge: int, lengths: Array, resampling: Re
         np.bincount(values.item[there], weights=column[there], minlength=n_items)[drawn] / counts[drawn]
         for column in (errors, values.truth)
     )
-    effect = _partial_correlation(error, lengths[drawn], truth, resampling)
-    if effect.value is None:
-        return TestedBias(effect=effect)
-    # Controlling for the truth costs one degree of freedom, so t has n - 3.
-    p_value = correlation_p_value(effect.value, effect.n - 1)
-    return TestedBias(effect=effect, p_value=p_value, test=correlation_test(effect.value, effect.n - 1))
-
-
-def _partial_correlation(error: Array, length: Array, truth: Array, resampling: Resampling) -> Estimate:
-    n = len(error)
     # Rounding makes equal means ties.
-    error, truth = np.round(error, 12), np.round(truth, 12)
-    units = weighted_units(n, None)
+    return np.round(error, 12), lengths[drawn], np.round(truth, 12)
 
-    ranked = [np.unique(column, return_inverse=True) for column in (error, length, truth)]
-    places, sizes = [place.reshape(-1) for _, place in ranked], [len(seen) for seen, _ in ranked]
 
-    def compute(weights: Array) -> Array:
-        with_length, with_truth, between = spearman_matrix(weights, places, sizes)
-        # A truth that does not vary explains nothing.
-        constant = np.isnan(with_truth) | np.isnan(between)
-        with_truth, between = (np.where(constant, 0.0, one) for one in (with_truth, between))
-        left = (1 - with_truth**2) * (1 - between**2)
-        room = left > 1e-12
-        partial = (with_length - with_truth * between) / np.sqrt(np.where(room, left, 1.0))
-        return np.clip(np.where(room, partial, np.nan), -1.0, 1.0)[:, None]
-
+def _partial_correlations(
+    columns: Sequence[tuple[Array, ...]], n: int, resampling: Resampling
+) -> list[Estimate]:
+    """Return the partial rank correlation of the first two of three columns of n items each."""
+    m = len(columns)
     reason: Reason = "too_few_units" if n < 4 else "no_variance"
     if n < 4:
-        return Estimate.undefined(reason, n=n, method=_LENGTH_BIAS)
-    return estimate_over_units(units, compute, resampling, [_LENGTH_BIAS], n=[n], reasons=[reason])[0]
+        return [Estimate.undefined(reason, n=n, method=_LENGTH_BIAS)] * m
+    ranked = [[renumber(column) for column in one] for one in columns]
+    kinds = [renumber(renumber(a * n + b) * n + c) for a, b, c in ranked]
+
+    def compute(weights: Array) -> Array:
+        return np.stack([_partial(weights, *one) for one in zip(ranked, kinds, strict=True)], axis=1)
+
+    units = weighted_units(n, None, np.ones(n, dtype=np.int64))
+    return estimate_over_units(
+        units, compute, resampling, [_LENGTH_BIAS] * m, n=[n] * m, reasons=[reason] * m
+    )
+
+
+def _partial(weights: Array, places: Sequence[Codes], kind: Codes) -> Array:
+    """Return the partial correlation of ranks in each resample; `kind` numbers the distinct items."""
+    n_kinds = int(kind.max()) + 1
+    if 2 * n_kinds <= len(kind):
+        # Equal items are counted together. The sums are of integers, so their order does not matter.
+        weights, first = count_kinds(weights, kind, n_kinds), np.unique(kind, return_index=True)[1]
+        places = [one[first] for one in places]
+    sizes = [int(one.max()) + 1 for one in places]
+    with_length, with_truth, between = spearman_matrix(weights, places, sizes)
+    # A truth that does not vary explains nothing.
+    constant = np.isnan(with_truth) | np.isnan(between)
+    with_truth, between = (np.where(constant, 0.0, one) for one in (with_truth, between))
+    left = (1 - with_truth**2) * (1 - between**2)
+    room = left > 1e-12
+    partial = (with_length - with_truth * between) / np.sqrt(np.where(room, left, 1.0))
+    return np.clip(np.where(room, partial, np.nan), -1.0, 1.0)

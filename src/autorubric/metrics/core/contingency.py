@@ -200,7 +200,7 @@ def _bare_codes(column: Any, size: int) -> Codes:
 
 def renumber(values: Array) -> Codes:
     """Number the distinct values from 0 in ascending order, shape `(n,)`."""
-    return np.unique(values, return_inverse=True)[1].reshape(-1)
+    return _distinct(values)[1]
 
 
 def number_codes(numbers: Array) -> tuple[Codes, Array]:

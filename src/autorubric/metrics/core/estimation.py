@@ -28,9 +28,10 @@ from autorubric.metrics.core.resampling import (
     Units,
     influence,
     interval_of,
+    intervals_of,
     is_point,
     jackknife,
-    replicates,
+    replicates_of_each,
     standard_error,
 )
 from autorubric.metrics.core.scales import Array
@@ -79,45 +80,105 @@ def estimates(
     notes: Sequence[str] = (),
 ) -> list[Estimate]:
     """Compute several metrics over the same units and resamples; see `estimate`."""
-    methods = [_method(figure, units, options) for figure in figures]
-    total = units.total()[None, :]
-    values = [float(figure.compute(total)[0]) if units.n else math.nan for figure in figures]
-    drawn: dict[int, Array] = {}
-    for smooth in (True, False) if options.ci is not None and units.size > 1 else ():
-        group = [
-            at
-            for at, method in enumerate(methods)
-            if not math.isnan(values[at]) and method != "analytic" and (method == "smoothed") == smooth
-        ]
-        if group:
-            computes = [figures[at].compute for at in group]
+    return estimates_of_each(figures, [units], options, n_missing=[n_missing], notes=[notes])[0]
 
-            def compute(sums: Array, computes: Sequence[Compute] = computes) -> Array:
-                return np.stack([one(sums) for one in computes], axis=-1)
 
-            rows = replicates(units, compute, options.n_resamples, options.generator(), smooth=smooth)
-            drawn.update(zip(group, rows.T, strict=True))
+def estimates_of_each(
+    figures: Sequence[Figure],
+    batch: Sequence[Units],
+    options: IntervalOptions,
+    *,
+    n_missing: Sequence[int],
+    notes: Sequence[Sequence[str]] = (),
+) -> list[list[Estimate]]:
+    """Compute the metrics over each of several sets of units, as arrays over the sets; see `estimates`.
+
+    All sets have sums of the same shape, and either all or none are clustered.
+    """
+    methods = [_method(figure, batch[0], options) for figure in figures] if batch else []
+    sizes = [units.size for units in batch]
+    given = np.array([units.n > 0 for units in batch], dtype=bool)
+    values = np.full((len(figures), len(batch)), np.nan)
+    trials: list[Array | None] = [None] * len(figures)
+    if given.any():
+        totals = np.stack([units.total() for units in batch])
+        for at, figure in enumerate(figures):
+            values[at] = np.where(given, figure.compute(totals), np.nan)
+            if figure.trials is not None and not batch[0].clustered:
+                trials[at] = figure.trials(totals)
+    drawn = _draw_values(figures, batch, options, methods, values, sizes)
+    plain = [at for at in drawn if methods[at[0]] == "percentile" or not batch[at[1]].clustered]
+    plain = [at for at in plain if methods[at[0]] != "bca"]
+    ends = dict(zip(plain, intervals_of([drawn[at] for at in plain], options), strict=True))
+    names = [[""] * len(figures)] * len(batch) if not any(notes) else notes
     return [
-        _estimate(
-            figure,
-            units,
-            options,
-            _EstimateParts(f"{figure.name}{f' ({note})' if note else ''}", method, value, drawn.get(at)),
-            n_missing,
-        )
-        for at, (figure, method, value, note) in enumerate(
-            zip(figures, methods, values, notes or [""] * len(figures), strict=True)
-        )
+        [
+            _estimate(
+                figure,
+                units,
+                options,
+                _EstimateParts(
+                    f"{figure.name}{f' ({note})' if note else ''}",
+                    methods[at],
+                    float(values[at, place]),
+                    sizes[place],
+                    drawn.get((at, place)),
+                    ends.get((at, place)),
+                    None if (of := trials[at]) is None else float(of[place]),
+                ),
+                n_missing[place],
+            )
+            for at, (figure, note) in enumerate(zip(figures, names[place], strict=True))
+        ]
+        for place, units in enumerate(batch)
     ]
 
 
+def _draw_values(
+    figures: Sequence[Figure],
+    batch: Sequence[Units],
+    options: IntervalOptions,
+    methods: Sequence[CiMethod],
+    values: Array,
+    sizes: Sequence[int],
+) -> dict[tuple[int, int], Array]:
+    """Return each metric's values in the resamples, by the positions of the metric and the units."""
+    drawn: dict[tuple[int, int], Array] = {}
+    for smooth in (True, False) if options.ci is not None else ():
+        group = [
+            at
+            for at, method in enumerate(methods)
+            if method != "analytic" and (method == "smoothed") == smooth
+        ]
+        defined = ~np.isnan(values[group])
+        places = [at for at in np.flatnonzero(defined.any(0)).tolist() if sizes[at] > 1]
+        group = [at for at in group if not np.isnan(values[at, places]).all()]
+        if not group:
+            continue
+        computes = [figures[at].compute for at in group]
+
+        def compute(sums: Array, computes: Sequence[Compute] = computes) -> Array:
+            return np.stack([one(sums) for one in computes])
+
+        on_tables = all(figures[at].on_table for at in group)
+        rows = replicates_of_each([batch[at] for at in places], compute, options, smooth, on_tables)
+        for at, of_figure in zip(group, rows, strict=True):
+            for place, row in zip(places, of_figure, strict=True):
+                if not math.isnan(values[at, place]):
+                    drawn[at, place] = row
+    return drawn
+
+
 class _EstimateParts(NamedTuple):
-    """A metric whose interval is not yet computed; `drawn` contains its values in the resamples."""
+    """A metric whose estimate is not yet made."""
 
     name: str
     method: CiMethod
     value: float
-    drawn: Array | None
+    size: int  # number of units
+    drawn: Array | None  # values in the resamples
+    ends: tuple[Ends, int] | None  # their percentile interval, see `interval_of`
+    trials: float | None  # denominator of a proportion over units that are not clusters
 
 
 def _method(figure: Figure, units: Units, options: IntervalOptions) -> CiMethod:
@@ -133,25 +194,28 @@ def _method(figure: Figure, units: Units, options: IntervalOptions) -> CiMethod:
 def _estimate(
     figure: Figure, units: Units, options: IntervalOptions, found: _EstimateParts, n_missing: int
 ) -> Estimate:
-    name, method, value, _ = found
+    name, method, value, size = found[:4]
     if math.isnan(value):
         reason: Reason | None = figure.reason(units.total()) if units.n else "no_pairs"
         return Estimate(None, n=units.n, method=name, reason=reason, n_missing=n_missing)
     if options.ci is None:
         return Estimate(value, n=units.n, method=name, n_missing=n_missing)
-    what = f"{units.size} clusters" if units.clustered else f"{units.size} units"
+    what = f"{size} clusters" if units.clustered else f"{size} units"
     undefined = 0
     if method == "analytic":
         if figure.analytic is None:
             raise ArgumentError(f"{figure.name} has no analytic interval; use ci='percentile'")
-        ends = figure.analytic(figure, units, value, options.confidence_level)
+        if figure.analytic is proportion and found.trials is not None:
+            ends = _proportion_ends(value, found.trials, options.confidence_level)
+        else:
+            ends = figure.analytic(figure, units, value, options.confidence_level)
         text = f"{name}; analytic, {options.confidence_level:.0%}, {what}"
     else:
         ends, undefined = _bootstrap(figure, units, options, found)
         text = f"{name}; {options.describe(what, method)}"
     if undefined:
         text += f"; undefined resamples: {undefined}"
-    if method == "smoothed" and units.clustered and units.size < FEWEST_CLUSTERS:
+    if method == "smoothed" and units.clustered and size < FEWEST_CLUSTERS:
         text += f"; warning: with fewer than {FEWEST_CLUSTERS} clusters, coverage may be below nominal"
     reason = None
     if ends.low is None:
@@ -166,6 +230,8 @@ def _bootstrap(
     figure: Figure, units: Units, options: IntervalOptions, found: _EstimateParts
 ) -> tuple[Ends, int]:
     drawn = found.drawn
+    if found.ends is not None:
+        return found.ends
     if drawn is None:
         return NO_ENDS, 0
     quantiles = None
@@ -268,9 +334,13 @@ def proportion(figure: Figure, units: Units, value: float, confidence_level: flo
     """Compute Wilson's interval with the proportion's denominator or, with clusters, `logit_t`."""
     if not units.clustered:
         trials = float(figure.trials(units.total()[None, :])[0]) if figure.trials else float(units.n)
-        low, high = wilson_ends(value, trials, normal_quantile(confidence_level))
-        return Ends(low, high, math.sqrt(value * (1 - value) / trials))
+        return _proportion_ends(value, trials, confidence_level)
     return logit_t(figure, units, value, confidence_level)
+
+
+def _proportion_ends(value: float, trials: float, confidence_level: float) -> Ends:
+    low, high = wilson_ends(value, trials, normal_quantile(confidence_level))
+    return Ends(low, high, math.sqrt(value * (1 - value) / trials))
 
 
 def logit_t(figure: Figure, units: Units, value: float, confidence_level: float) -> Ends:

@@ -67,15 +67,19 @@ def distinct_codes(keys: Array) -> tuple[Array, Array]:
     """Return codes of integers in order of appearance, and the position at which each code first appears."""
     import pandas as pd  # imported here so that pandas is loaded only when needed
 
-    codes = pd.factorize(keys)[0]
-    return codes, np.flatnonzero(np.diff(np.maximum.accumulate(codes), prepend=-1))
+    codes, distinct = pd.factorize(keys)
+    first = np.empty(len(distinct), dtype=np.int64)
+    # Of several assignments to a place, the last one counts.
+    first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
+    return codes, first
 
 
 def join_columns(columns: Sequence[Column]) -> Column:
     """Return a column whose values are tuples of the columns' values."""
     codes, first = distinct_codes(columns[0].codes)
     for column in columns[1:]:
-        codes, first = distinct_codes(codes * len(column.values) + column.codes)
+        if len(column.values) > 1:
+            codes, first = distinct_codes(codes * len(column.values) + column.codes)
     parts = (Column(column.codes[first], column.values).cells() for column in columns)
     return Column(codes, list(zip(*parts, strict=True)))
 

@@ -6,7 +6,6 @@ import statistics
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -41,7 +40,7 @@ from autorubric.metrics.core.label_rows import (
 )
 from autorubric.metrics.core.read_votes import read_votes
 from autorubric.metrics.core.resampling import check_choice
-from autorubric.metrics.core.scales import Scale
+from autorubric.metrics.core.scales import Array, Scale
 from autorubric.metrics.core.votes_table import DECIDED, Cell, TableRows, VotesTable
 
 
@@ -156,23 +155,41 @@ def _assemble(
         row = LabelRow(*cells.values[cell], *given)
         votes.append(None if criterion is None else reader.read(criterion, row))
 
-    def add(at: tuple[str, str], criterion: LabelledCriterion, codes: Sequence[int]) -> None:
-        by_rater: dict[Rater, _RaterVotes] = {}
-        for code in codes:
-            row, read = LabelRow(*at, *reads.values[code][1]), votes[code]
-            assert read is not None
-            by_rater.setdefault(row.rater, []).append((row, *read))
-        _add_cell(reader, criterion, places[at[0]], by_rater)
-
     places = {item_id: i for i, item_id in enumerate(ids)}
-    in_order = reads.codes[np.argsort(cells.codes, kind="stable")].tolist()
-    ends = np.cumsum(np.bincount(cells.codes, minlength=len(found))).tolist()
-    for at, criterion, start, end in zip(cells.values, found, [0, *ends], ends, strict=False):
+    order = np.argsort(cells.codes, kind="stable")
+    in_order, sizes = reads.codes[order], np.bincount(cells.codes, minlength=len(found))
+    starts = np.cumsum(sizes) - sizes
+    spans = []
+    # Cells with the same votes have the same rows.
+    kinds, first = _kinds(in_order, starts, sizes)
+    for cell in first.tolist():
+        start, criterion, end = len(built.rows), found[cell], starts[cell] + sizes[cell]
         if criterion is not None:
-            codes = tuple(in_order[start:end])
-            # Cells with the same votes have the same rows.
-            built.repeat(places[at[0]], codes, None, partial(add, at, criterion, codes))
-    return built.table(tuple(ids), scores={}, notes=notes)
+            by_rater: dict[Rater, _RaterVotes] = {}
+            for code in in_order[starts[cell] : end].tolist():
+                row, read = LabelRow(*cells.values[cell], *reads.values[code][1]), votes[code]
+                assert read is not None
+                by_rater.setdefault(row.rater, []).append((row, *read))
+            _add_cell(reader, criterion, places[cells.values[cell][0]], by_rater)
+        spans.append((start, len(built.rows)))
+    items = np.array([places[item_id] for item_id, _ in cells.values], dtype=np.int64)
+    repeated = items, np.array(spans, dtype=np.int64).reshape(-1, 2)[kinds]
+    return built.table(tuple(ids), scores={}, notes=notes, repeated=repeated)
+
+
+def _kinds(codes: Array, starts: Array, sizes: Array) -> tuple[Array, Array]:
+    """Return codes of cells, equal if their votes are, and the first cell of each code.
+
+    Cell i has the votes `codes[starts[i] : starts[i] + sizes[i]]`.
+    """
+    kinds, first = np.zeros(len(sizes), dtype=np.int64), np.zeros(min(len(sizes), 1), dtype=np.int64)
+    base = int(codes.max(initial=-1)) + 2
+    for place in range(int(sizes.max(initial=0))):
+        there = np.flatnonzero(sizes > place)
+        kinds = kinds * base
+        kinds[there] += codes[starts[there] + place] + 1
+        kinds, first = distinct_codes(kinds)
+    return kinds, first
 
 
 _LOOKED_UP = frozenset({str, int, float, bool, type(None)})

@@ -4,7 +4,7 @@ resample takes a single matrix product."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, Literal, NamedTuple, Self, TypeAlias, TypedDict, get_args
@@ -20,6 +20,8 @@ Compute: TypeAlias = Callable[[Array], Array]
 
 _CHUNK_CELLS = 4_000_000
 _CACHED_CELLS = 65_536
+_CELLS_AT_ONCE = 500_000
+_ROWS_AT_ONCE = 256
 _INDEX_DRAW_FROM = 256
 
 
@@ -117,11 +119,38 @@ def replicates(
     """
     values = []
     for rows in chunks(n_resamples, max(len(units.counts), _width(units))):
-        if smooth:
-            values.append(compute(_draw_smoothed(units, rows, rng)))
-        else:
-            values.append(compute(units.aggregate(draw_weights(units.counts, units.size, rows, rng))))
+        values.append(compute(_draw_sums(units, rows, rng, smooth)))
     return np.concatenate(values)
+
+
+def replicates_of_each(
+    batch: Sequence[Units], compute: Compute, resampling: Resampling, smooth: bool, on_tables: bool
+) -> Array:
+    """Compute metrics in each resample of several sets of units, shape `(m, len(batch), n_resamples)`.
+
+    `compute` returns m metrics of sums `(..., d)` as an array `(m, ...)`. See `replicates` for `smooth`;
+    `on_tables` says whether sums are cells of tables.
+    """
+    n, width = resampling.n_resamples, max(max(len(units.counts), _width(units)) for units in batch)
+    at_once = _CELLS_AT_ONCE // (n * width) if on_tables and batch[0].prior is None else 0
+    values = []
+    for start in range(0, len(batch), max(at_once, 1)):
+        part = batch[start : start + max(at_once, 1)]
+        if at_once:
+            drawn = [_draw_sums(units, n, resampling.generator(), smooth).T for units in part]
+            # numpy adds up the few cells of a table many times as fast if resamples are adjacent in memory.
+            values.append(compute(np.moveaxis(np.ascontiguousarray(np.stack(drawn, axis=1)), 0, -1)))
+        else:
+            rng = resampling.generator()
+            rows = replicates(part[0], lambda sums: compute(sums).T, n, rng, smooth=smooth)
+            values.append(rows.T[:, None])
+    return np.concatenate(values, axis=1)
+
+
+def _draw_sums(units: Units, rows: int, rng: np.random.Generator, smooth: bool) -> Array:
+    if smooth:
+        return _draw_smoothed(units, rows, rng)
+    return units.aggregate(draw_weights(units.counts, units.size, rows, rng))
 
 
 def _width(units: Units) -> int:
@@ -165,9 +194,9 @@ def _draw_smoothed(units: Units, rows: int, rng: np.random.Generator) -> Array:
     observations = units.n / total if units.clustered else 1.0
     n_extra, weights = np.rint(weights[:, -1] * observations).astype(np.int64), weights[:, :-1]
     if units.prior is not None:
-        possible = np.flatnonzero(units.prior)
-        chances = units.prior[possible]
-        weights[:, possible] += rng.multinomial(n_extra, chances / chances.sum())
+        start = int(np.argmax(units.prior > 0))
+        chances = units.prior[start:]
+        weights[:, start:] += rng.multinomial(n_extra, chances / chances.sum())
         return units.aggregate(weights)
     assert units.sums is not None
     cells = units.sums.shape[1]
@@ -400,6 +429,21 @@ def interval_of(
     tail = (1 - options.confidence_level) / 2
     low, high = (float(end) for end in np.quantile(defined, quantiles or (tail, 1 - tail)))
     return Ends(low, high, float(defined.std(ddof=1)) if len(defined) > 1 else None), n_undefined
+
+
+def intervals_of(drawn: Sequence[Array], options: Resampling) -> list[tuple[Ends, int]]:
+    """Compute `interval_of` of each metric's resampled values."""
+    found: dict[int, tuple[Ends, int]] = {}
+    complete = [at for at, one in enumerate(drawn) if not np.isnan(one).any()]
+    if options.n_resamples > 1:
+        tail = (1 - options.confidence_level) / 2
+        for start in range(0, len(complete), _ROWS_AT_ONCE):
+            places = complete[start : start + _ROWS_AT_ONCE]
+            rows = np.array([drawn[at] for at in places])
+            ends = np.quantile(rows, (tail, 1 - tail), axis=-1).tolist()
+            columns = zip(*ends, rows.std(axis=-1, ddof=1).tolist(), strict=True)
+            found |= {at: (Ends(*one), 0) for at, one in zip(places, columns, strict=True)}
+    return [found.get(at) or interval_of(one, options) for at, one in enumerate(drawn)]
 
 
 def is_point(low: float, high: float, value: float) -> bool:

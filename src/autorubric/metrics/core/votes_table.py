@@ -347,16 +347,24 @@ class TableRows:
             self._add_parts(Cell(item, rater, vote.sample), criterion, answer, vote.status)
 
     def table(
-        self, item_ids: tuple[str, ...], *, scores: Mapping[Rater, Array], notes: tuple[str, ...] = ()
+        self,
+        item_ids: tuple[str, ...],
+        *,
+        scores: Mapping[Rater, Array],
+        notes: tuple[str, ...] = (),
+        repeated: tuple[Array, Array] | None = None,
     ) -> VotesTable:
-        """Convert the rows to a votes table."""
+        """Convert the rows to a votes table; `repeated` replaces the calls of `repeat` by items and spans."""
         columns: list[Iterable[Any]] = list(zip(*self.rows, strict=True)) or [()] * len(_COLUMNS)
         arrays: dict[str, Array] = {
             name: np.array(column, dtype=kind)
             for (name, kind), column in zip(_COLUMNS.items(), columns, strict=True)
         }
         if self.repeated:
-            arrays = self._expand(arrays)
+            items, spans = zip(*self.repeated, strict=True)
+            repeated = np.array(items, dtype=np.int64), np.array(spans, dtype=np.int64)
+        if repeated is not None:
+            arrays = _expand(arrays, *repeated)
         return VotesTable(
             criteria=tuple(self.criteria),
             raters=tuple(self.raters),
@@ -368,13 +376,13 @@ class TableRows:
             **arrays,
         )
 
-    def _expand(self, arrays: dict[str, Array]) -> dict[str, Array]:
-        items = np.array([item for item, _ in self.repeated], dtype=np.int64)
-        spans = np.array([span for _, span in self.repeated], dtype=np.int64).reshape(-1, 2)
-        sizes = spans[:, 1] - spans[:, 0]
-        ends = np.cumsum(sizes)
-        rows = np.arange(ends[-1] if len(ends) else 0) + np.repeat(spans[:, 1] - ends, sizes)
-        return {**{name: column[rows] for name, column in arrays.items()}, "item": np.repeat(items, sizes)}
+
+def _expand(arrays: dict[str, Array], items: Array, spans: Array) -> dict[str, Array]:
+    """Return the rows of each span, shape `(n, 2)`, for the item at its place."""
+    sizes = spans[:, 1] - spans[:, 0]
+    ends = np.cumsum(sizes)
+    rows = np.arange(ends[-1] if len(ends) else 0) + np.repeat(spans[:, 1] - ends, sizes)
+    return {**{name: column[rows] for name, column in arrays.items()}, "item": np.repeat(items, sizes)}
 
 
 def _answer_columns(answer: Answer | None, status: str, code: int) -> tuple[Any, ...]:

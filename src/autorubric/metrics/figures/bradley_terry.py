@@ -273,9 +273,12 @@ def _contests(comparisons: Iterable[Comparison]) -> tuple[list[str], list[Contes
     counts: dict[tuple[int, int], list[int]] = {}
     for comparison in comparisons:
         left, right, winner = read_comparison(comparison)
-        places = [players.setdefault(name, len(players)) for name in (left, right)]
-        outcome = 2 if winner is None else int((winner == left) != (places[0] < places[1]))
-        counts.setdefault((min(places), max(places)), [0, 0, 0])[outcome] += 1
+        a, b = players.setdefault(left, len(players)), players.setdefault(right, len(players))
+        outcome = 2 if winner is None else int((winner == left) != (a < b))
+        pair = (a, b) if a < b else (b, a)
+        if pair not in counts:
+            counts[pair] = [0, 0, 0]
+        counts[pair][outcome] += 1
     contests = [
         Contest(left=left, right=right, won=won, lost=lost, tied=tied)
         for (left, right), (won, lost, tied) in counts.items()

@@ -26,6 +26,7 @@ from autorubric.metrics.core.resampling import (
     weighted_units,
 )
 from autorubric.metrics.core.scales import Array, Codes
+from autorubric.metrics.figures.ranks import count_kinds
 
 IccForm: TypeAlias = Literal["ICC(1,1)", "ICC(2,1)", "ICC(3,1)", "ICC(1,k)", "ICC(2,k)", "ICC(3,k)"]
 
@@ -321,7 +322,7 @@ def kendall_w(ratings: Any, **interval: Unpack[IntervalArguments]) -> Estimate:
         auto="percentile",
         on_table=False,
     )
-    units = weighted_units(len(table.scores), table.cluster)
+    units = weighted_units(len(table.scores), table.cluster, np.ones(len(table.scores), dtype=np.int64))
     found = estimate(figure, units, options, n_missing=table.n_missing)
     if found.value is None or table.cluster is not None:
         return found
@@ -337,7 +338,10 @@ _SMALL_COUNT = 2**30
 
 
 def _compute(scores: Array) -> Compute:
-    columns = [_RankOrder.of(column) for column in scores.T]
+    seen, kind = np.unique(scores, axis=0, return_inverse=True)
+    # Equal units are counted together, if that saves time. All sums are of integers.
+    merged = 2 * len(seen) <= len(scores)
+    columns = [_RankOrder.of(column) for column in (seen if merged else scores).T]
 
     def compute_block(weights: Array) -> Array:
         summed = np.zeros_like(weights)
@@ -350,6 +354,8 @@ def _compute(scores: Array) -> Compute:
         return np.clip(divide((weights * summed * summed).sum(-1), len(columns) * spread), 0.0, 1.0)
 
     def compute(weights: Array) -> Array:
+        if merged:
+            weights = count_kinds(weights, kind.reshape(-1), len(seen))
         step = max(1, _BLOCK_CELLS // weights.shape[-1])
         starts = range(0, len(weights), step)
         return np.concatenate([compute_block(weights[start : start + step]) for start in starts])

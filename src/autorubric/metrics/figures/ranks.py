@@ -73,7 +73,7 @@ def margins(ranked: RankedPairs, sums: Array) -> tuple[Array, Array]:
     if ranked.on_table:
         table = sums.reshape(ranked.shape)
         return table.sum(1), table.sum(0)
-    return _margin(sums, ranked.x, ranked.shape[0]), _margin(sums, ranked.y, ranked.shape[1])
+    return count_kinds(sums, ranked.x, ranked.shape[0]), count_kinds(sums, ranked.y, ranked.shape[1])
 
 
 def _ratio(numerator: Array, left: Array, right: Array) -> Array:
@@ -108,7 +108,7 @@ def spearman_of(ranked: RankedPairs) -> Callable[[Array], Array]:
 def spearman_matrix(weights: Array, places: Sequence[Codes], sizes: Sequence[int]) -> list[Array]:
     """Compute Spearman's rho of each two columns, in the order of `combinations`; rank each once."""
     n = weights.sum(-1)[..., None]
-    counted = [_margin(weights, place, size) for place, size in zip(places, sizes, strict=True)]
+    counted = [count_kinds(weights, place, size) for place, size in zip(places, sizes, strict=True)]
     doubled = [_midranks(margin) - n for margin in counted]
     squares = [(margin * v * v).sum(-1) for margin, v in zip(counted, doubled, strict=True)]
     ranks = [np.take(v, place, axis=-1) for v, place in zip(doubled, places, strict=True)]
@@ -120,7 +120,8 @@ def spearman_matrix(weights: Array, places: Sequence[Codes], sizes: Sequence[int
     ]
 
 
-def _margin(weights: Array, places: Codes, size: int) -> Array:
+def count_kinds(weights: Array, places: Codes, size: int) -> Array:
+    """Add up weights `(..., n)` of entries of the same kind, from each entry's kind; shape `(..., size)`."""
     rows = weights.reshape(-1, weights.shape[-1])
     flat = (np.arange(len(rows))[:, None] * size + places).reshape(-1)
     counted = np.bincount(flat, weights=rows.reshape(-1), minlength=len(rows) * size)
@@ -141,8 +142,8 @@ def kendall_of(ranked: RankedPairs) -> Callable[[Array], Array]:
         return _tau((table * (smaller - crossed)).sum((-1, -2)), table.sum(-1), table.sum(-2))
 
     def on_weights(weights: Array) -> Array:
-        rows = _margin(weights, ranked.x, ranked.shape[0])
-        columns = _margin(weights, ranked.y, ranked.shape[1])
+        rows = count_kinds(weights, ranked.x, ranked.shape[0])
+        columns = count_kinds(weights, ranked.y, ranked.shape[1])
         return _tau(_concordance(ranked, weights), rows, columns)
 
     return on_table if ranked.on_table else on_weights

@@ -29,7 +29,13 @@ from autorubric.metrics.core.votes_table import (
     VotesTable,
     distinct_names,
 )
-from autorubric.metrics.summaries.agreement import Agreement, abstention_kappa, agreement_of, flag_estimate
+from autorubric.metrics.summaries.agreement import (
+    Agreement,
+    abstention_kappas,
+    agreement_of,
+    agreements_of,
+    flag_estimate,
+)
 from autorubric.metrics.summaries.compared_raters import ComparedRater, compared_raters, people_of
 from autorubric.metrics.summaries.highlights import fold_warnings, metric_warnings, panel_and_best
 from autorubric.metrics.summaries.item_resampling import ResampledMetrics, resample
@@ -175,22 +181,23 @@ def _rater_report(given: _ReportContext, one: ComparedRater, at: int) -> RaterRe
 
 
 def _per_criterion(given: _ReportContext, one: ComparedRater) -> dict[str, Agreement]:
-    found = NamedDict[Agreement]()
+    keys = NamedDict[object]()
+    on_scales: dict[object, dict[object, Sides]] = {}
     for place, name in enumerate(given.names):
         scale = scale_at(given.cells, place)
         if scale is None:
             continue
         sides = _sides(given, one, place, scale)
-        key = _key(sides) if len(sides.truth.code) <= _FEW_CELLS else None
-        agreed = given.known.get(key) if key is not None else None
-        if agreed is None:
-            # As in the headline, near misses get partial credit on ordered options.
-            weights: Weights = "quadratic" if isinstance(scale, Ordinal) else None
-            agreed = agreement_of(sides, weights, given.options, given.abstain)
-            if key is not None:
-                given.known[key] = agreed
-        found[name] = agreed
-    return found
+        key = keys[name] = _key(sides) if len(sides.truth.code) <= _FEW_CELLS else (place, one.rater)
+        if key not in given.known:
+            on_scales.setdefault((type(scale), scale, sides.has_category), {})[key] = sides
+    for on_scale in on_scales.values():
+        # As in the headline, near misses get partial credit on ordered options.
+        batch = list(on_scale.values())
+        weights: Weights = "quadratic" if isinstance(batch[0].scale, Ordinal) else None
+        found = agreements_of(batch, weights, given.options, given.abstain)
+        given.known.update(zip(on_scale, found, strict=True))
+    return NamedDict({name: given.known[key] for name, key in keys.items()})
 
 
 def _comparisons(given: _ReportContext, one: ComparedRater) -> dict[str, ComparisonFigures]:
@@ -214,7 +221,7 @@ def _comparisons(given: _ReportContext, one: ComparedRater) -> dict[str, Compari
 
 def _key(sides: Sides) -> object:
     arrays = [a.tobytes() for one in (sides.truth, sides.pred) for a in (one.status, one.code, one.number)]
-    return type(sides.scale).__name__, sides.scale, tuple(arrays)
+    return type(sides.scale).__name__, sides.scale, sides.has_category, tuple(arrays)
 
 
 def _sides(given: _ReportContext, one: ComparedRater, place: int, scale: Scale) -> Sides:
@@ -259,7 +266,7 @@ def _failures(given: _ReportContext, one: ComparedRater) -> RaterFailures:
         undecided_rate=rate("undecided", UNDECIDED),
         not_applicable=na_stats(truth, column).not_applicable,
         truth_abstention_rate=rate("abstentions of the truth", ABSTAINED, of=truth),
-        abstention_kappa=abstention_kappa(sides, options),
+        abstention_kappa=abstention_kappas([sides], options)[0],
     )
 
 

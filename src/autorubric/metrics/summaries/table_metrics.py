@@ -265,7 +265,12 @@ def where_defined(each: Mapping[str, Array]) -> dict[str, Array]:
 def mean_of_defined(values: Array, axis: int = -1) -> Array:
     """Return the mean of the defined values; NaN if all are undefined."""
     there = ~np.isnan(values)
-    return shares.divide(np.where(there, values, 0.0).sum(axis), there.sum(axis))
+    return shares.divide(add_up(np.where(there, values, 0.0), axis), there.sum(axis))
+
+
+def add_up(values: Array, axis: int = -1) -> Array:
+    """Return the sums over an axis; the order of the additions does not depend on the layout in memory."""
+    return np.asarray(np.ascontiguousarray(values).sum(axis))
 
 
 def micro(layout: SumLayout, sums: Array, on_kappa: Array) -> Array:
@@ -286,7 +291,7 @@ def micro(layout: SumLayout, sums: Array, on_kappa: Array) -> Array:
             parts = kappa_parts(tables, group.weights)
             counted = on_kappa[..., start : start + len(group.places)]
             beyond, room = (
-                so_far + np.where(counted, part, 0.0).sum(-1)
+                so_far + add_up(np.where(counted, part, 0.0))
                 for so_far, part in zip((beyond, room), parts, strict=True)
             )
         start += len(group.places)
@@ -348,7 +353,7 @@ def _stratified(tables: Array, weights: Array, *, without_itself: bool) -> Array
             np.where(n > 1, part * n / np.maximum(n - 1, 1), 0.0)
             for part in (beyond, room - (room - beyond) / np.maximum(n, 1))
         )
-    beyond, room, n = beyond.sum(-1), room.sum(-1), n.sum(-1)
+    beyond, room, n = add_up(beyond), add_up(room), n.sum(-1)
     # If the chance agreement is perfect, the room above it is only rounding error.
     return shares.divide(beyond, np.where(room <= 1e-9 * np.maximum(n, 1.0), 0.0, room))
 
@@ -373,7 +378,7 @@ def item_parts(
 
 def interval_weights(parts: Array) -> Array:
     """Return each item's weight in the mean over the columns of `item_parts`, shape `(n_items,)`."""
-    return np.asarray(parts.sum(1) / max(np.count_nonzero(parts.sum(0)), 1))
+    return np.asarray(add_up(parts) / max(np.count_nonzero(parts.sum(0)), 1))
 
 
 def share_counts(
@@ -391,4 +396,4 @@ def _parts_in(held: Array) -> Array:
     """Return each item's weight in the mean of each criterion's proportions, `(n_items, n_criteria)`."""
     total = held.sum(0)
     parts = np.where(total > 0, held / np.where(total > 0, total, 1.0), 0.0)
-    return np.asarray(parts.sum(-1) / np.maximum((total > 0).sum(-1), 1))
+    return np.asarray(add_up(parts) / np.maximum((total > 0).sum(-1), 1))
