@@ -17,7 +17,6 @@ from benchmarks.throughput._server import run_server
 from benchmarks.throughput._work import CRITERIA, bodies_of, config_of, dataset_of
 
 _BARE = {"openai_compatible": ("aiohttp", bare_aiohttp), "litellm": ("litellm acompletion", bare_litellm)}
-_FIGURES = ("calls", "bare_rate", "rate", "rate_ratio", "bare_cpu_ms", "cpu_ms", "cpu_ratio", "cpu_above_ms")
 
 
 class Case(NamedTuple):
@@ -49,6 +48,8 @@ def measure(case: Case, parallel: int, repetitions: int, run: Callable[..., Any]
         "bare_rate": calls / wall.wall,
         "rate": calls / cpu.wall,
         "rate_ratio": statistics.median(one.wall / two.wall for one, two in pairs),
+        # Of the rate at which the requests in flight could be answered, which no client exceeds.
+        "ideal_ratio": calls * case.latency_ms / 1000 / parallel / cpu.wall if case.latency_ms else None,
         "bare_cpu_ms": 1000 * wall.cpu / calls,
         "cpu_ms": 1000 * cpu.cpu / calls,
         "cpu_ratio": statistics.median(two.cpu / one.cpu for one, two in pairs),
@@ -75,7 +76,7 @@ def _medians(taken: Sequence[Measurement]) -> Measurement:
 def table(found: Sequence[dict[str, Any]]) -> str:
     """Return the figures as a Markdown table."""
     heads = (
-        *("bare client", "latency ms", "calls", "bare calls/s", "calls/s", "ratio"),
+        *("bare client", "latency ms", "calls", "bare calls/s", "calls/s", "ratio", "of the ideal"),
         *("bare CPU ms per call", "CPU ms per call", "ratio", "CPU ms above bare"),
     )
     lines = [heads, ("---", *["--:"] * (len(heads) - 1))]
@@ -83,6 +84,7 @@ def table(found: Sequence[dict[str, Any]]) -> str:
         shown = (
             *(one["bare"], f"{one['latency_ms']:g}", f"{one['calls']:,}"),
             *(f"{one['bare_rate']:,.0f}", f"{one['rate']:,.0f}", f"{one['rate_ratio']:.3f}"),
+            "–" if one["ideal_ratio"] is None else f"{one['ideal_ratio']:.3f}",
             *(f"{one['bare_cpu_ms']:.3f}", f"{one['cpu_ms']:.3f}"),
             *(f"{one['cpu_ratio']:.2f}", f"{one['cpu_above_ms']:.3f}"),
         )

@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import threading
 import warnings
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -669,3 +672,92 @@ async def test_fresh_samples_have_indices_and_seeds_of_their_own() -> None:
         votes = await grader.judge(replace(task, first_sample=first))
         assert [vote.sample for vote in votes["a"]] == [first, first + 1]
     assert len({request.seed for request in judge.asked}) == 4
+
+
+def test_functions_that_return_awaitables_are_awaited_together() -> None:
+    """Each result waits for the others, and each call has its own context."""
+    number: ContextVar[int] = ContextVar("number", default=0)
+
+    async def judged() -> EnsembleEvaluationReport:
+        barrier = asyncio.Barrier(6)
+
+        async def meet(request: JudgeRequest) -> JudgeReply:
+            number.set(number.get() + 1)
+            await barrier.wait()
+            return JudgeReply(answer="MET", reason=str(number.get()))
+
+        def start(request: JudgeRequest) -> Any:
+            number.set(number.get() + 1)
+            return meet(request)
+
+        judges = [JudgeSpec(start, "one"), JudgeSpec(start, "two")]
+        return await asyncio.wait_for(RUBRIC.grade("A text.", CriterionGrader(judges=judges)), 120)
+
+    votes = [vote for one in asyncio.run(judged()).report for vote in one.votes]
+    assert [(vote.answer, vote.reason) for vote in votes] == [("MET", "2")] * 6
+
+
+def test_what_functions_in_threads_raise_is_their_own_failure() -> None:
+    """The other calls are made, and each vote has its own error."""
+
+    def judge(request: JudgeRequest) -> str:
+        match request.criterion.name:
+            case "a":
+                raise asyncio.CancelledError
+            case "b":
+                raise StopIteration("over")
+        return "MET"
+
+    report = grade([JudgeSpec(judge, "j")])
+    assert [vote.error for one in report.report for vote in one.votes] == [
+        "JudgeError: judge 'j' raised CancelledError",
+        "JudgeError: judge 'j' raised StopIteration: over",
+        None,
+    ]
+
+
+def test_a_failure_that_raises_ends_the_calls_of_functions_in_threads() -> None:
+    """Calls that wait for a thread are not made."""
+    made: list[str] = []
+    release = threading.Event()
+
+    def judge(request: JudgeRequest) -> str:
+        made.append(request.criterion.name or "")
+        if len(made) == 2:
+            release.wait(120)
+        return "what?"
+
+    async def judged() -> None:
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
+        try:
+            await RUBRIC.grade("A text.", CriterionGrader(judges=[judge], on_failure="raise"))
+        finally:
+            release.set()
+
+    with pytest.raises(ReplyError, match="is not a verdict"):
+        asyncio.run(judged())
+    assert made in (["a"], ["a", "b"])
+
+
+def test_calls_that_wait_are_made_side_by_side() -> None:
+    """Calls before them that do not wait, and calls of functions in threads, do not hold them up."""
+
+    async def judged() -> EnsembleEvaluationReport:
+        release, begun = asyncio.Event(), []
+
+        async def waits(request: JudgeRequest) -> str:
+            begun.append(request.criterion.name)
+            if len(begun) == 3:
+                release.set()
+            await release.wait()
+            return "MET"
+
+        async def answers(request: JudgeRequest) -> str:
+            return "MET"
+
+        functions = {"quick": answers, "slow": waits, "thread": lambda request: "MET"}
+        judges = [JudgeSpec(function, name) for name, function in functions.items()]
+        return await asyncio.wait_for(RUBRIC.grade("A text.", CriterionGrader(judges=judges)), 120)
+
+    votes = [vote for one in asyncio.run(judged()).report for vote in one.votes]
+    assert [vote.answer for vote in votes] == ["MET"] * 9

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -764,3 +765,21 @@ def test_an_answer_that_could_not_be_read_is_kept(tmp_path: Path) -> None:
         assert set(line) == keys and (line["messages"], line["replies"]) == ([], ["Perhaps."])
     kept = EvalResult.from_experiment(tmp_path / "run").exchanges(lines[0]["item"])
     assert [one.exchanged.replies for one in kept] == [("Perhaps.",)] * len(lines)
+
+
+def test_items_begin_although_none_has_been_judged(tmp_path: Path) -> None:
+    """Their number grows in steps, long before a slow first reply would arrive."""
+    begun: list[str] = []
+    everything = asyncio.Event()
+
+    async def judge(request: JudgeRequest) -> str:
+        begun.append(request.item_id)
+        if len(set(begun)) == 8:
+            everything.set()
+        await everything.wait()
+        return "MET"
+
+    started = time.monotonic()
+    result = run(tmp_path, judge, small_dataset(*("apple" for _ in range(8))))
+    assert len(result.item_results) == 8
+    assert time.monotonic() - started < 5

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import FrozenInstanceError, replace
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,7 @@ from autorubric.criteria import Answer, Submission
 from autorubric.errors import ReplyError, TokenUsage
 from autorubric.judges import JudgeReply, JudgeRequest
 from autorubric.scoring import JudgeVote
+from autorubric.support.objects import maker_of
 from tests.doubles import binary
 
 
@@ -33,3 +35,17 @@ def test_those_of_the_library_are_what_they_were() -> None:
         JudgeReply(answer="MET", confidence=2.0)
     with pytest.raises(TypeError, match="status"):
         JudgeVote(judge_id="a")  # type: ignore[call-arg]
+
+
+def test_objects_made_in_bulk_are_like_others() -> None:
+    """They have the class, the defaults and the hash of others, and are frozen."""
+    fields: dict[str, Any] = {"judge_id": "a", "status": "answered", "answer": "MET"}
+    made, plain = maker_of(JudgeVote)(**fields), JudgeVote(**fields)
+    assert type(made) is JudgeVote
+    assert made == plain == copy.copy(made) == copy.deepcopy(made)
+    assert hash(made) == hash(plain)
+    assert repr(made) == repr(plain)
+    with pytest.raises(FrozenInstanceError):
+        made.sample = 2  # type: ignore[misc]
+    with pytest.raises(TypeError, match="status"):
+        maker_of(JudgeVote)(judge_id="a")

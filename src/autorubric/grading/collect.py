@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -14,7 +14,8 @@ from autorubric.errors import BudgetError, JudgeError
 from autorubric.grading.base import GradingTask
 from autorubric.grading.plan import JudgeCall, VoteKey
 from autorubric.judges.base import BatchJudge
-from autorubric.judges.vote import Cast, cast_vote, cast_votes
+from autorubric.judges.vote import Cast, cast_in_threads, cast_vote, cast_votes
+from autorubric.llm.budget import whole_budget
 from autorubric.scoring.early_stopping import can_stop, votes_needed, weights_matter
 from autorubric.scoring.report_builder import GradingPolicy, criterion_report
 from autorubric.scoring.votes import JudgeVote, Listener, VoteCast, Votes
@@ -42,7 +43,7 @@ async def collect_votes(
     await runner.run(calls)
     by_criterion: dict[str, list[JudgeVote]] = {criterion.name or "": [] for criterion in task.rubric}
     for call in calls:
-        by_criterion[call.criterion_name].append(votes[call.key])
+        by_criterion[call.key[0]].append(votes[call.key])
     return by_criterion
 
 
@@ -53,7 +54,7 @@ def reusable_votes(
 
     If failures raise, votes that are stored as failed are requested again.
     """
-    if not stored:
+    if not any(stored.values()):
         return {}
     retry_failed = policy.aggregation.on_failure == "raise"
     by_key = {_key_of(name, vote): vote for name, votes in stored.items() for vote in votes}
@@ -116,28 +117,41 @@ async def request_votes(
     """
     votes: dict[VoteKey, JudgeVote] = {}
 
-    async def run(batch: Sequence[JudgeCall]) -> None:
-        if gate is None:
-            casts = await _cast_batch(batch)
-        else:
-            async with gate.turn(batch[0]):
-                casts = await _cast_batch(batch)
-        errors: list[JudgeError | BudgetError] = []
-        for call, cast in zip(batch, casts, strict=True):
-            if isinstance(cast, BudgetError):
-                errors.append(cast)
-                continue
-            if listener is not None:
-                item_id = call.request.item_id
-                listener.vote_cast(VoteCast(item_id, call.criterion_name, cast.vote, cast.exchanged))
-            votes[call.key] = cast.vote
-            if cast.error is not None and raises:
-                errors.append(cast.error)
-        # Raised last, so that the other votes of the same reply are reported first.
-        if errors:
-            raise errors[0]
+    def report(call: JudgeCall, cast: Cast | BudgetError) -> JudgeError | BudgetError | None:
+        """Report a vote, and return the error to raise, if any."""
+        if isinstance(cast, BudgetError):
+            return cast
+        if listener is not None:
+            listener.vote_cast(VoteCast(call.request.item_id, call.key[0], cast.vote, cast.exchanged))
+        votes[call.key] = cast.vote
+        return cast.error if raises else None
 
-    await _run_all([partial(run, batch) for batch in group_calls(calls, per_request)])
+    async def run(batch: Sequence[JudgeCall]) -> None:
+        casts: Sequence[Cast | BudgetError]
+        async with nullcontext() if gate is None else gate.turn(batch[0]):
+            if len(batch) == 1:
+                casts = (await cast_vote(batch[0].member, batch[0].request),)
+            else:
+                casts = await cast_votes(batch[0].member, [call.request for call in batch])
+        failure: JudgeError | BudgetError | None = None
+        for call, cast in zip(batch, casts, strict=True):
+            error = report(call, cast)
+            failure = error if failure is None else failure
+        # Raised last, so that the other votes of the same reply are reported first.
+        if failure is not None:
+            raise failure
+
+    budget = whole_budget()
+    # A budget in US dollars can let a call wait until another one has ended.
+    may_share = budget is None or not budget.counts_cost
+    in_threads = [call for call in calls if may_share and call.member.thread_function is not None]
+    work: list[Callable[[], Coroutine[Any, Any, None]]] = []
+    if in_threads:
+        pairs = [(call.member, call.request) for call in in_threads]
+        work.append(partial(cast_in_threads, pairs, lambda place, cast: report(in_threads[place], cast)))
+        calls = [call for call in calls if call.member.thread_function is None]
+    work += [partial(run, batch) for batch in group_calls(calls, per_request)]
+    await _run_all(work)
     return votes
 
 
@@ -146,10 +160,12 @@ def group_calls(calls: Sequence[JudgeCall], size: int) -> list[list[JudgeCall]]:
 
     Comparative criteria share a request only if they show the same candidates in the same order.
     """
+    if size == 1:
+        return [[call] for call in calls]
     groups: dict[tuple[str, int, tuple[str, ...]], list[JudgeCall]] = {}
     alone = []
     for call in calls:
-        if size == 1 or not isinstance(call.member.judge, BatchJudge):
+        if not isinstance(call.member.judge, BatchJudge):
             alone.append([call])
         else:
             key = (call.member.judge_id, call.request.sample, call.request.order)
@@ -162,36 +178,47 @@ def group_calls(calls: Sequence[JudgeCall], size: int) -> list[list[JudgeCall]]:
     return [*alone, *shared]
 
 
-async def _cast_batch(batch: Sequence[JudgeCall]) -> Sequence[Cast | BudgetError]:
-    if len(batch) == 1:
-        return [await cast_vote(batch[0].member, batch[0].request)]
-    return await cast_votes(batch[0].member, [call.request for call in batch])
-
-
 async def _run_all(work: Sequence[Callable[[], Coroutine[Any, Any, None]]]) -> None:
     """Run all coroutines concurrently; the first exception cancels the rest and is raised once they end.
 
-    A `BudgetError` cancels nothing, because requests in flight are paid for and their votes are kept.
+    A `BudgetError` cancels nothing, because requests in flight are paid for and their votes are kept. One
+    task runs the coroutines in turn until one of them waits, and each of the others then gets its own task.
     """
+    waiting = iter(work)
     tasks: list[asyncio.Task[None]] = []
     failures: list[BaseException] = []
 
     def cancel() -> None:
+        rest.cancel()
         for task in tasks:
             task.cancel()
 
-    async def run(one: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        try:
-            await one()
-        except BaseException as error:
-            failures.append(error)
-            if len(failures) == 1 and not isinstance(error, BudgetError):
-                cancel()
-            raise
+    async def run(some: Iterable[Callable[[], Coroutine[Any, Any, None]]]) -> None:
+        stopped: BudgetError | None = None
+        for one in some:
+            try:
+                await one()
+            except BaseException as error:
+                failures.append(error)
+                if not isinstance(error, BudgetError):
+                    if len(failures) == 1:
+                        cancel()
+                    raise
+                stopped = error
+        if stopped is not None:
+            raise stopped
 
-    # Awaited one by one, at half the cost of `gather`: a task that fails cancels the others itself.
+    def start(some: Iterable[Callable[[], Coroutine[Any, Any, None]]]) -> None:
+        tasks.append(loop.create_task(run(some)))
+
+    def start_rest() -> None:
+        for one in waiting:
+            start([one])
+
     loop = asyncio.get_running_loop()
-    tasks += [loop.create_task(run(one)) for one in work]
+    start(waiting)
+    rest = loop.call_soon(start_rest)
+    # Awaited one by one, at half the cost of `gather`: a task that fails cancels the others itself.
     try:
         for task in tasks:
             await task
@@ -263,7 +290,7 @@ class VotePlanRunner:
         return remaining[: votes_needed(criterion, votes, unasked, policy)]
 
     def _missing_calls(self, calls: Sequence[JudgeCall]) -> list[JudgeCall]:
-        return [call for call in calls if call.key not in self.votes]
+        return [call for call in calls if call.key not in self.votes] if self.votes else list(calls)
 
     async def _cast(self, calls: Sequence[JudgeCall]) -> None:
         raises = self.policy.aggregation.on_failure == "raise"

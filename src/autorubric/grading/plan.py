@@ -26,7 +26,7 @@ from autorubric.rubric.rubric import Rubric
 from autorubric.scoring.aggregation import aggregator_of
 from autorubric.scoring.policies import AggregationPolicy
 from autorubric.scoring.votes import JudgeVote
-from autorubric.support.objects import is_number
+from autorubric.support.objects import is_number, maker_of
 
 
 class Seeds:
@@ -173,6 +173,8 @@ def _alternate_labels(labelled: Sequence[_Labelled]) -> Iterator[_Labelled]:
 VoteKey: TypeAlias = tuple[str, str, int, tuple[str, ...]]
 """Key of a vote on a task: criterion, judge, sample and order of the candidates."""
 
+# The planner does what `__post_init__` does, for all requests on a criterion at once.
+_make_request: Final = maker_of(JudgeRequest)
 _CHECK_MEMBER: Final = PanelMember(judge=CheckJudge(), judge_id=CHECK_JUDGE_ID, weight=1.0, samples=1)
 
 
@@ -232,10 +234,7 @@ class Planner:
         seeds = Seeds(self.seed, task.item_id or task.submission.text or "")
         calls: list[JudgeCall] = []
         for criterion in task.rubric:
-            bound = criterion.bind(task.submission)
-            examples = self.examples.examples(criterion.name or "", task) if self.examples else ()
-            for member in self.members if criterion.check is None else (_CHECK_MEMBER,):
-                calls += self._calls_of(member, task, bound, examples, seeds)
+            calls += self._calls_on(criterion, task, seeds)
         return tuple(calls)
 
     def _system_prompt(self, criterion: BaseCriterion) -> str | None:
@@ -243,38 +242,36 @@ class Planner:
             return self.system_prompt
         return self.multi_choice_system_prompt
 
-    def _calls_of(
-        self,
-        member: PanelMember,
-        task: GradingTask,
-        criterion: BaseCriterion,
-        examples: tuple[Example, ...],
-        seeds: Seeds,
-    ) -> Iterator[JudgeCall]:
-        """Yield a judge's calls for one criterion: one for each sample and order of presentation."""
-        name, system_prompt = criterion.name or "", self._system_prompt(criterion)
-        for sample in range(task.first_sample, task.first_sample + member.samples):
-            seed = seeds.of(name, member.judge_id, sample)
-            rng = random.Random(seed) if self.shuffle and criterion.is_shuffled else None
-            orders = criterion.presentations(task.submission, rng)
-            # A check is a function of one text, so the order does not matter.
-            for presentation, order in enumerate(orders if criterion.check is None else orders[:1]):
-                request = JudgeRequest(
-                    criterion=criterion,
-                    submission=task.submission,
-                    query=task.query,
-                    reference_submission=task.reference_submission,
-                    guidelines=task.rubric.guidelines,
-                    item_id=task.item_id,
-                    sample=sample,
-                    seed=seed,
-                    shuffle=self.shuffle,
-                    examples=examples,
-                    order=order,
-                    presentation=presentation,
-                    system_prompt=system_prompt,
-                )
-                yield JudgeCall(member, request, (name, member.judge_id, sample, order))
+    def _calls_on(self, criterion: BaseCriterion, task: GradingTask, seeds: Seeds) -> list[JudgeCall]:
+        """Return all calls for one criterion: one per judge, sample and order of presentation."""
+        name, submission, reference = criterion.name or "", task.submission, task.reference_submission
+        bound = criterion.bind(submission)
+        shared = {
+            "criterion": bound,
+            "submission": submission,
+            "query": task.query,
+            "reference_submission": None if is_blank(reference) else reference,
+            "guidelines": task.rubric.guidelines,
+            "item_id": task.item_id,
+            "shuffle": self.shuffle,
+            "examples": self.examples.examples(name, task) if self.examples else (),
+            "system_prompt": self._system_prompt(bound),
+        }
+        is_random = self.shuffle and bound.is_shuffled
+        orders = () if is_random else bound.presentations(submission, None)
+        calls = []
+        for member in self.members if criterion.check is None else (_CHECK_MEMBER,):
+            for sample in range(task.first_sample, task.first_sample + member.samples):
+                seed = seeds.of(name, member.judge_id, sample)
+                if is_random:
+                    orders = bound.presentations(submission, random.Random(seed))
+                # A check is a function of one text, so the order does not matter.
+                for number, order in enumerate(orders if criterion.check is None else orders[:1]):
+                    request = _make_request(
+                        **shared, sample=sample, seed=seed, order=order, presentation=number
+                    )
+                    calls.append(JudgeCall(member, request, (name, member.judge_id, sample, order)))
+        return calls
 
     def _demand_reference(self, task: GradingTask) -> None:
         """Check that all required references exist, before any request is sent; checks require none."""

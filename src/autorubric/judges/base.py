@@ -5,8 +5,10 @@ from __future__ import annotations
 import copy
 import inspect
 import traceback
+from asyncio import CancelledError
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 
@@ -21,7 +23,7 @@ from autorubric.errors import (
     TokenUsage,
 )
 from autorubric.scoring.votes import VoteExchange
-from autorubric.support.concurrency import NoStrayCancellation
+from autorubric.support.concurrency import is_cancelled
 
 if TYPE_CHECKING:
     from autorubric.criteria.values import Submission
@@ -243,16 +245,11 @@ _STANDARD: Final = Path(traceback.__file__).parent
 _PROGRAMMING_ERRORS: Final = (AttributeError, TypeError, NameError, ImportError, NotImplementedError)
 
 
-async def ask_judge(judge: Judge, request: JudgeRequest, *, judge_id: str) -> JudgeReply:
-    """Return the judge's reply; a value that is not a `JudgeReply` is the answer, and None an abstention."""
-    return reply_of(await _call_judge(judge.ask, request, judge_id))
-
-
 async def ask_judge_many(
     judge: BatchJudge, requests: Sequence[JudgeRequest], *, judge_id: str
 ) -> list[JudgeReply | JudgeError | BudgetError]:
-    """Return the judge's replies in the order of the requests; see `ask_judge`."""
-    found = await _call_judge(judge.ask_many, requests, judge_id)
+    """Return the judge's replies in the order of the requests; see `reply_of`."""
+    found = await call_judge(judge.ask_many, requests, judge_id)
     if not isinstance(found, Sequence) or isinstance(found, str) or len(found) != len(requests):
         count = len(found) if isinstance(found, Sequence) and not isinstance(found, str) else repr(found)
         raise JudgeError(f"judge {judge_id!r} returned {count} replies to {len(requests)} requests")
@@ -260,8 +257,19 @@ async def ask_judge_many(
 
 
 def reply_of(returned: Any) -> JudgeReply:
-    """Return a judge's result as a `JudgeReply`."""
-    return returned if isinstance(returned, JudgeReply) else JudgeReply(answer=returned)
+    """Return a judge's result as a `JudgeReply`; any other value is the answer, and None an abstention."""
+    if isinstance(returned, JudgeReply):
+        return returned
+    is_label = type(returned) is str and len(returned) < _LABEL_LENGTH
+    return _label_reply(returned) if is_label else JudgeReply(answer=returned)
+
+
+_LABEL_LENGTH: Final = 100
+
+
+@lru_cache(maxsize=256)
+def _label_reply(label: str) -> JudgeReply:
+    return JudgeReply(answer=label)
 
 
 def failure_of(judge_id: str, error: BaseException) -> JudgeError:
@@ -291,11 +299,16 @@ def _text_of(error: BaseException) -> str:
         return "(an exception without a readable message)"
 
 
-async def _call_judge(ask: Any, requests: Any, judge_id: str) -> Any:
+async def call_judge(ask: Any, requests: Any, judge_id: str) -> Any:
+    """Return the result of a judge's method, whose exceptions become a `JudgeError`."""
     try:
-        with NoStrayCancellation(f"judge {judge_id!r}"):
-            result = ask(requests)
-            return await result if inspect.isawaitable(result) else result
+        result = ask(requests)
+        return await result if inspect.isawaitable(result) else result
+    except CancelledError as error:
+        # As `NoStrayCancellation`, which would take a tenth of a vote's time.
+        if is_cancelled():
+            raise
+        raise JudgeError(f"judge {judge_id!r} raised CancelledError") from error
     except (JudgeError, ArgumentError, BudgetError, MissingDependencyError):
         raise
     # A judge may be user code, and its failure on one item must not affect the others.

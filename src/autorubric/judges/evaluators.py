@@ -24,8 +24,9 @@ from autorubric.judges.base import (
     JudgeReply,
     JudgeRequest,
     ModelAsker,
-    ask_judge,
+    call_judge,
     is_blank,
+    reply_of,
 )
 from autorubric.judges.critic_prompt import (
     COMPOSED,
@@ -383,7 +384,7 @@ class _JudgeEvaluator:
         return [outcome for outcome in outcomes if isinstance(outcome, JudgeReply)]
 
     async def _ask_one(self, request: JudgeRequest) -> JudgeReply:
-        reply = await ask_judge(self.judge, request, judge_id=self.judge.judge_id)
+        reply = reply_of(await call_judge(self.judge.ask, request, self.judge.judge_id))
         if not reply.asked:
             return reply
         answer = read_answer(request, reply)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
+from inspect import iscoroutinefunction
 from typing import Any, ClassVar, TypeAlias
 
 from autorubric.criteria.base import BaseCriterion
@@ -35,6 +36,15 @@ class FunctionJudge:
 
     function: JudgeFunction
     judge_id: str
+    _is_async: bool = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_is_async", iscoroutinefunction(self.function))
+
+    @property
+    def in_thread(self) -> JudgeFunction | None:
+        """The function if it is called in a thread; otherwise None."""
+        return None if self._is_async else self.function
 
     async def ask(self, request: JudgeRequest) -> JudgeReply:
         """Return the function's answer.
@@ -43,15 +53,16 @@ class FunctionJudge:
             JudgeError: If the function raised this or any other exception, which the message names. A
                 programming error becomes a `JudgeCodeError`.
         """
-        error_of = partial(failure_of, self.judge_id)
         try:
-            answer = await call_user_code(self.function, request, error_of=error_of)
+            if self._is_async:
+                return reply_of(await self.function(request))
+            error_of = partial(failure_of, self.judge_id)
+            return reply_of(await call_user_code(self.function, request, error_of=error_of))
         except (JudgeError, BudgetError):
             raise
         # The function is user code, so any exception counts as a failure of this judge.
         except Exception as error:
-            raise error_of(error) from error
-        return reply_of(answer)
+            raise failure_of(self.judge_id, error) from error
 
     def describe(self) -> dict[str, str]:
         """Return the function's module, qualified name and code digest."""

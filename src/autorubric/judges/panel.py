@@ -84,6 +84,11 @@ class PanelMember:
         """Whether each use of the judge counts as one call in a budget; for models, requests are counted."""
         return self.config is None and not self.is_offline and not self.models
 
+    @cached_property
+    def thread_function(self) -> JudgeFunction | None:
+        """The function that the judge calls in threads; None if the judge does anything else."""
+        return self.judge.in_thread if type(self.judge) is FunctionJudge else None
+
     def to_dict(self) -> dict[str, Json]:
         """Return the judge's entry in a run's manifest, without secrets."""
         if isinstance(self.judge, DescribedJudge):

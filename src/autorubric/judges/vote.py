@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
+from contextvars import Context, copy_context
+from functools import partial
+from inspect import isawaitable
 from typing import Any, NamedTuple
 
 from pydantic import BaseModel
@@ -16,14 +21,16 @@ from autorubric.judges.base import (
     BatchJudge,
     JudgeReply,
     JudgeRequest,
-    ask_judge,
     ask_judge_many,
+    call_judge,
     failure_of,
+    reply_of,
     shared_error,
 )
 from autorubric.judges.panel import PanelMember
-from autorubric.llm.budget import one_call
-from autorubric.scoring.votes import JudgeVote, VoteExchange
+from autorubric.llm.budget import OneCall
+from autorubric.scoring.votes import JudgeVote, VoteExchange, make_vote
+from autorubric.support.concurrency import NoStrayCancellation, call_in_thread
 from autorubric.support.objects import logger_of
 
 _log = logger_of(__name__)
@@ -48,7 +55,7 @@ async def cast_vote(member: PanelMember, request: JudgeRequest, *, clock: Clock 
         if (problem := request.criterion.why_inapplicable(request.submission)) is not None:
             raise JudgeError(problem)
         async with _count_call(member):
-            outcome = await ask_judge(member.judge, request, judge_id=member.judge_id)
+            outcome = reply_of(await call_judge(member.judge.ask, request, member.judge_id))
     except JudgeError as error:
         outcome = error
     return _make_cast(member, request, outcome, clock() - started)
@@ -61,7 +68,9 @@ async def cast_votes(
 
     If the budget does not allow a call, its `BudgetError` is returned in place of the vote.
     """
-    if len(requests) == 1 or not isinstance(member.judge, BatchJudge):
+    if len(requests) == 1:
+        return [await cast_vote(member, requests[0], clock=clock)]
+    if not isinstance(member.judge, BatchJudge):
         return [await cast_vote(member, request, clock=clock) for request in requests]
     started = clock()
     outcomes: Sequence[JudgeReply | JudgeError | BudgetError]
@@ -79,7 +88,94 @@ async def cast_votes(
 
 def _count_call(member: PanelMember) -> AbstractAsyncContextManager[None]:
     """Count a call in the current budget; requests to models are counted when they are sent."""
-    return one_call() if member.counts_as_call else nullcontext()
+    return OneCall() if member.counts_as_call else nullcontext()
+
+
+class _ThreadCast(NamedTuple):
+    place: int  # number of the call
+    started: float
+    call: OneCall
+    context: Context
+    result: asyncio.Future[Any]
+
+
+async def cast_in_threads(
+    calls: Sequence[tuple[PanelMember, JudgeRequest]],
+    report: Callable[[int, Cast | BudgetError], JudgeError | BudgetError | None],
+    *,
+    clock: Clock = time.perf_counter,
+) -> None:
+    """Request votes from synchronous functions together; threads call one function after the other.
+
+    Calls `report` with the number of each call and its vote, in order, and raises the error that it returns;
+    a `BudgetError` is raised after all calls have ended.
+    """
+    waiting: deque[_ThreadCast] = deque()
+    failures: list[BudgetError] = []
+
+    def end(place: int, seconds: float, outcome: JudgeReply | JudgeError | BudgetError) -> None:
+        if not isinstance(outcome, BudgetError):
+            member, request = calls[place]
+            failure = report(place, _make_cast(member, request, outcome, seconds))
+        else:
+            failure = report(place, outcome)
+        if isinstance(failure, BudgetError):
+            failures.append(failure)
+        elif failure is not None:
+            raise failure
+
+    try:
+        for place, (member, request) in enumerate(calls):
+            call, context, started = OneCall(), copy_context(), clock()
+            try:
+                if (problem := request.criterion.why_inapplicable(request.submission)) is not None:
+                    raise JudgeError(problem)
+                await call.begin()
+            except (JudgeError, BudgetError) as error:
+                end(place, clock() - started, error)
+                continue
+            error_of = partial(failure_of, member.judge.judge_id)
+            result = call_in_thread(
+                call.run, member.thread_function, request, error_of=error_of, context=context
+            )
+            waiting.append(_ThreadCast(place, started, call, context, result))
+        while waiting:
+            place, started, call, context, result = waiting[0]
+            outcome = await _outcome_of(calls[place][0], result)
+            del waiting[0]
+            if isinstance(outcome, JudgeReply) and isawaitable(outcome.answer):
+                awaiting = asyncio.get_running_loop().create_task(_await(outcome.answer), context=context)
+                waiting.append(_ThreadCast(place, started, call, context, awaiting))
+                continue
+            await call.end()
+            end(place, clock() - started, outcome)
+    finally:
+        for one in waiting:
+            one.result.cancel()
+            await one.call.end()
+        await asyncio.gather(*[one.result for one in waiting], return_exceptions=True)
+    if failures:
+        raise failures[0]
+
+
+async def _await(value: Awaitable[Any]) -> Any:
+    return await value
+
+
+async def _outcome_of(
+    member: PanelMember, result: asyncio.Future[Any]
+) -> JudgeReply | JudgeError | BudgetError:
+    """Return what a function returned, or raised as a failure of its judge."""
+    try:
+        with NoStrayCancellation(f"judge {member.judge_id!r}"):
+            return reply_of(await result)
+    except (JudgeError, BudgetError) as error:
+        return error
+    # The function is user code, so any exception counts as a failure of this judge.
+    except Exception as error:
+        failure = failure_of(member.judge.judge_id, error)
+        failure.__cause__ = error
+        return failure
 
 
 def _make_cast(
@@ -103,7 +199,7 @@ def _make_cast(
 
 
 def _vote(member: PanelMember, request: JudgeRequest, **fields: Any) -> JudgeVote:
-    return JudgeVote(
+    return make_vote(
         judge_id=member.judge_id,
         sample=request.sample,
         weight=member.weight,
@@ -115,19 +211,22 @@ def _vote(member: PanelMember, request: JudgeRequest, **fields: Any) -> JudgeVot
 def _answered_vote(
     member: PanelMember, request: JudgeRequest, outcome: JudgeReply, answer: Answer, seconds: float
 ) -> JudgeVote:
-    is_choice = request.criterion.level in ("ordinal", "nominal")
-    return _vote(
-        member,
-        request,
+    level = request.criterion.level
+    is_choice = level == "ordinal" or level == "nominal"
+    return make_vote(
+        judge_id=member.judge_id,
+        sample=request.sample,
         status="abstained" if answer.abstains else "answered",
         answer=answer.code,
-        verdict=_verdict(answer) if request.criterion.level == "binary" else None,
+        verdict=_verdict(answer) if level == "binary" else None,
         selected_index=answer.index if is_choice else None,
         selected_label=answer.label if is_choice else None,
         value=answer.value,
         na=answer.na,
         reason=outcome.reason or answer.reason,
+        weight=member.weight,
         confidence=outcome.confidence,
+        order=request.order or None,
         model=outcome.model,
         truncated=outcome.truncated,
         token_usage=outcome.usage,

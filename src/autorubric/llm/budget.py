@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from math import inf
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, cast
 
 from autorubric.errors import ArgumentError, BudgetError, ProviderError, ProviderTimeoutError, TokenUsage
 from autorubric.llm.names import is_openai_itself
@@ -256,6 +256,8 @@ class SpendingLimit:
         self._wake()
 
     def _wake(self) -> None:
+        if not self._waiting:
+            return
         waiting, self._waiting = self._waiting, []
         for turn in waiting:
             loop = turn.get_loop()
@@ -314,31 +316,6 @@ class _Both:
         return self.inner.stop_reason or self._outer.stop_reason
 
 
-class _OneCall:
-    """The budget inside one call of a judge that is a function or object; the call itself is reserved.
-
-    The first request that the judge's own code sends replaces the call, so that both together count once.
-    """
-
-    def __init__(self, budget: Budget) -> None:
-        self._budget = budget
-        self.counts_cost = budget.counts_cost
-        self.has_sent = False  # whether a request took the call's place
-
-    async def reserve(self, cost: float) -> None:
-        if not self.has_sent:
-            self.has_sent = True
-            await self._budget.settle(0.0, None)
-        await self._budget.reserve(cost)
-
-    async def settle(self, reserved: float, cost: float | None) -> None:
-        await self._budget.settle(reserved, cost)
-
-    @property
-    def stop_reason(self) -> str | None:
-        return self._budget.stop_reason
-
-
 _BUDGET: ContextVar[Budget | None] = ContextVar("autorubric_budget", default=None)
 
 
@@ -357,22 +334,59 @@ def spending_within(budget: Budget | None) -> Iterator[None]:
         _BUDGET.reset(token)
 
 
-@asynccontextmanager
-async def one_call() -> AsyncIterator[None]:
-    """Count the block as one call in the current budget or, if it sends requests, count these instead."""
-    budget = _BUDGET.get()
-    if budget is None:
-        yield
-        return
-    await budget.reserve(0.0)
-    call = _OneCall(budget)
-    token = _BUDGET.set(call)
-    try:
-        yield
-    finally:
-        _BUDGET.reset(token)
-        if not call.has_sent:
-            await budget.settle(0.0, 0.0)
+class OneCall:
+    """One call of a judge that is a function or object, which is the budget inside the call, if there is one.
+
+    The call itself is reserved. The first request that the judge's own code sends replaces the call, so that
+    both together count once.
+    """
+
+    __slots__ = ("_budget", "_token", "counts_cost", "has_sent")
+
+    def __init__(self) -> None:
+        self._budget = budget = _BUDGET.get()
+        self.counts_cost = budget is not None and budget.counts_cost
+        self.has_sent = False  # whether a request took the call's place
+
+    async def begin(self) -> None:
+        """Reserve the call."""
+        if self._budget is not None:
+            await self._budget.reserve(0.0)
+
+    async def end(self) -> None:
+        """Settle the call."""
+        if self._budget is not None and not self.has_sent:
+            await self._budget.settle(0.0, 0.0)
+
+    def run(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Make the call, in a separate context."""
+        _BUDGET.set(self._budget and self)
+        return function(*arguments)
+
+    async def __aenter__(self) -> None:
+        await self.begin()
+        self._token = _BUDGET.set(self._budget and self)
+
+    async def __aexit__(self, *_: object) -> None:
+        _BUDGET.reset(self._token)
+        await self.end()
+
+    async def reserve(self, cost: float) -> None:
+        """Reserve a request inside the call."""
+        outer = cast(Budget, self._budget)
+        if not self.has_sent:
+            self.has_sent = True
+            await outer.settle(0.0, None)
+        await outer.reserve(cost)
+
+    async def settle(self, reserved: float, cost: float | None) -> None:
+        """Settle a request inside the call."""
+        await cast(Budget, self._budget).settle(reserved, cost)
+
+    @property
+    def stop_reason(self) -> str | None:
+        """Reason why no more requests are sent."""
+        return cast(Budget, self._budget).stop_reason
 
 
 def whole_budget() -> Budget | None:

@@ -24,8 +24,10 @@ if TYPE_CHECKING:
 
 _DEFAULT_WINDOW = 64
 _FIRST_ITEMS = 2
-"""Maximum number of concurrent items until one was judged or `_FIRST_SECONDS` have passed."""
+"""Maximum number of concurrent items at first; it doubles every `_STEP` seconds until one has failed."""
+_STEP = 0.02
 _FIRST_SECONDS = 10.0
+"""Seconds after which there is no such maximum; there is none either once an item was judged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,15 +98,19 @@ class LocalExecutor:
         """Yield the result of each item; see `Executor`."""
 
         admission = _admission(grader) if self._has_limits else None
-        opens_at = time.monotonic() + _FIRST_SECONDS
+        begins_at = time.monotonic()
+        opens_at = begins_at + _FIRST_SECONDS
+        failed_at: float | None = None
         under_way = 0
 
         async def one(item: ItemWork) -> GradedItem | None:
-            nonlocal opens_at, under_way
+            nonlocal opens_at, failed_at, under_way
             try:
                 done = await grade_item(item, grader, listener)
                 if done.votes_cast and done.error is None:
                     opens_at = 0.0
+                elif done.error is not None:
+                    failed_at = failed_at or time.monotonic()
                 return done
             except BudgetError:
                 return None
@@ -116,8 +122,10 @@ class LocalExecutor:
         def may_begin(item: ItemWork) -> bool:
             nonlocal under_way
             # The first few calls reveal a wrong key or address.
-            if under_way >= _FIRST_ITEMS and time.monotonic() < opens_at:
-                return False
+            if under_way >= _FIRST_ITEMS and (now := time.monotonic()) < opens_at:
+                steps = ((failed_at or now) - begins_at) / _STEP
+                if under_way >= _FIRST_ITEMS * 2 ** int(steps):
+                    return False
             if admission is not None and not admission.may_begin(item):
                 return False
             under_way += 1
@@ -268,7 +276,9 @@ class RepeatedErrors:
         vote = event.vote
         if vote.status == "not_asked" or (event.exchanged is not None and event.exchanged.cached):
             return
-        row = self._rows.setdefault(vote.judge_id, _ErrorStreak())
+        row = self._rows.get(vote.judge_id)
+        if row is None:
+            row = self._rows[vote.judge_id] = _ErrorStreak()
         text = vote.error or ""
         kind = text.partition(":")[0] if vote.status == "failed" else ""
         row.has_answered = row.has_answered or vote.status != "failed" or vote.unreadable

@@ -157,12 +157,11 @@ class ItemTally:
 
 def outcome_of(report: EnsembleEvaluationReport) -> dict[str, Any]:
     """Return the fields of a `GradedItem` that are derived from its report."""
-    votes = [vote for criterion in report.report for vote in criterion.votes]
     return {
         "score": report.score,
         "error": report.error if report.score is None else None,
         "partial": report.error if report.score is not None else None,
-        "lost": any(vote.without_reply for vote in votes),
+        "lost": True in [vote.without_reply for one in report.report for vote in one.votes],
         "length_penalty": report.length_penalty,
         "tokens": report.token_usage,
         "cost": report.completion_cost,

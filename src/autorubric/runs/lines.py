@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Final, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
@@ -26,8 +26,6 @@ from pydantic_core.core_schema import (
     literal_schema,
     nullable_schema,
     str_schema,
-    typed_dict_field,
-    typed_dict_schema,
     with_default_schema,
 )
 
@@ -132,13 +130,17 @@ def item_id_of_line(raw: bytes, *, is_intact: bool) -> str | None:
 
 def line_of_vote(stored: StoredVote) -> bytes:
     """Return a vote as a line of `votes.jsonl`, without the line's seal and without default values."""
-    line = {
-        "item": stored.item_id,
-        "criterion": stored.criterion,
-        "digest": stored.digest,
-        "vote": stored.vote,
-    }
-    return _to_json(_vote_writer(), line)
+    item_id, criterion, digest, vote = stored
+    return b'{"item":%b,"criterion":%b,"digest":%b,"vote":%b}' % (
+        _name_json(item_id),
+        _name_json(criterion),
+        compact_json(digest),
+        _to_json(_vote_writer(), vote),
+    )
+
+
+# Names of items and criteria repeat from vote to vote.
+_name_json = lru_cache(maxsize=1024)(compact_json)
 
 
 def line_of_item(item: StoredItem, seal: Seal) -> bytes:
@@ -161,10 +163,7 @@ def _to_json(writer: SchemaSerializer, content: Any) -> bytes:
 
 @cache
 def _vote_writer() -> SchemaSerializer:
-    key = dict.fromkeys(("item", "criterion", "digest"), typed_dict_field(str_schema()))
-    return SchemaSerializer(
-        typed_dict_schema({**key, "vote": typed_dict_field(_instance_of(JudgeVote))}), _WRITING
-    )
+    return SchemaSerializer(_instance_of(JudgeVote), _WRITING)
 
 
 @cache

@@ -27,7 +27,7 @@ from autorubric.scoring.score import (
 )
 from autorubric.scoring.votes import Decision, JudgeVote, Votes, count_verdicts
 from autorubric.support.field_types import Share
-from autorubric.support.objects import IdentityCache
+from autorubric.support.objects import IdentityCache, maker_of
 
 Reports: TypeAlias = Sequence[EnsembleCriterionReport]
 
@@ -177,7 +177,7 @@ def criterion_report(
     deciding = votes
     if policy.escalation is not None and criterion.check is None:
         deciding = policy.escalation.split(votes)[found.escalated]
-    return EnsembleCriterionReport(
+    return _make_criterion_report(
         criterion=criterion,
         decision=found.decision,
         votes=list(votes),
@@ -191,6 +191,9 @@ def criterion_report(
             votes, assumes=criterion.measures and policy.aggregation.on_failure == "conservative"
         ),
     )
+
+
+_make_criterion_report: Final = maker_of(EnsembleCriterionReport)
 
 
 class _Outcome(NamedTuple):
@@ -214,7 +217,7 @@ _MOST_OUTCOMES: Final = 1024
 def _known_outcome(criterion: BaseCriterion, votes: Sequence[JudgeVote], policy: GradingPolicy) -> _Outcome:
     """Return the outcome of the votes, computed once for equal votes on a criterion."""
     # A comparison is another object for each item, and answers with parts are seldom equal.
-    if criterion.level == "ranking" or any(type(one.answer) not in _PLAIN for one in votes):
+    if criterion.level == "ranking" or not _PLAIN.issuperset([type(one.answer) for one in votes]):
         return _decide(criterion, votes, policy)
     known = _OUTCOMES.of(policy).of(criterion)
     key = tuple([
@@ -232,7 +235,7 @@ def _known_outcome(criterion: BaseCriterion, votes: Sequence[JudgeVote], policy:
     return found
 
 
-_PLAIN: Final = (str, int, float, bool, type(None))
+_PLAIN: Final = frozenset((str, int, float, bool, type(None)))
 
 
 def _decide(criterion: BaseCriterion, votes: Sequence[JudgeVote], policy: GradingPolicy) -> _Outcome:

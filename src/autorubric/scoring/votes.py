@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 from autorubric.criteria.values import Answer, CriterionVerdict, VerdictCounts, VoteStatus
 from autorubric.errors import TokenUsage
-from autorubric.support.objects import Json
+from autorubric.support.objects import Json, maker_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +99,7 @@ class JudgeVote:
 
 
 MultiChoiceJudgeVote = JudgeVote
+make_vote = maker_of(JudgeVote)
 
 
 class VoteExchange(NamedTuple):

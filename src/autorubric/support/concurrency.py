@@ -27,7 +27,7 @@ P = ParamSpec("P")
 SelfT = TypeVar("SelfT")
 ItemT = TypeVar("ItemT")
 DoneT = TypeVar("DoneT")
-_ASK_AGAIN = 0.1
+_ASK_AGAIN = 0.02
 """Seconds after which a waiting item is checked again."""
 
 
@@ -181,20 +181,37 @@ async def call_user_code(
         result = function(*arguments)
         return await result if inspect.isawaitable(result) else result
 
-    def call_in_thread() -> Any:
+    def call_in_daemon() -> Any:
         try:
             return function(*arguments)
         except BaseException as error:
-            is_exit = thread == "daemon" and not isinstance(error, Exception)
-            if is_exit or isinstance(error, StopIteration):
+            if isinstance(error, StopIteration) or not isinstance(error, Exception):
                 raise error_of(error) from error
             raise
 
     if thread == "pool":
-        result = await _THREAD_CALLS.of(asyncio.get_running_loop()).submit(call_in_thread)
+        context = contextvars.copy_context()
+        result = await call_in_thread(function, *arguments, error_of=error_of, context=context)
     else:
-        result = await _in_daemon_thread(call_in_thread)
+        result = await _in_daemon_thread(call_in_daemon)
     return await result if inspect.isawaitable(result) else result
+
+
+def call_in_thread(
+    function: Callable[..., Any],
+    *arguments: Any,
+    error_of: Callable[[BaseException], Exception],
+    context: contextvars.Context,
+) -> asyncio.Future[Any]:
+    """Call a function in a thread of the pool, in this context; see `call_user_code`."""
+
+    def call() -> Any:
+        try:
+            return function(*arguments)
+        except StopIteration as error:
+            raise error_of(error) from error
+
+    return _THREAD_CALLS.of(asyncio.get_running_loop()).submit(call, context)
 
 
 class _ThreadCalls:
@@ -207,6 +224,8 @@ class _ThreadCalls:
     _MOST_TASKS: Final = 64
     _SLICE: Final = 0.02
     """Seconds after which a thread returns to the executor, which may have other work."""
+    _PATIENCE: Final = 0.001
+    """Seconds after which the number of threads is doubled if calls still wait."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = ref(loop)
@@ -214,19 +233,33 @@ class _ThreadCalls:
         self._waiting: deque[tuple[asyncio.Future[Any], contextvars.Context, Callable[[], Any]]] = deque()
         self._done: deque[tuple[asyncio.Future[Any], Any, BaseException | None]] = deque()
         self._n_tasks = 0  # tasks of the executor that run or wait
-        self._is_delivery_due = False
+        self._is_growth_due = self._is_delivery_due = False
 
-    def submit(self, function: Callable[[], Any]) -> asyncio.Future[Any]:
-        """Call a function in a thread, with the context of the caller."""
+    def submit(self, function: Callable[[], Any], context: contextvars.Context) -> asyncio.Future[Any]:
+        """Call a function in a thread, in this context."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
-        self._waiting.append((future, contextvars.copy_context(), function))
+        self._waiting.append((future, context, function))
         with self._lock:
-            needs_task = self._n_tasks < self._MOST_TASKS
-            self._n_tasks += needs_task
-        if needs_task:
-            loop.run_in_executor(None, self._work)
+            is_idle = not self._n_tasks
+        if is_idle:
+            self._start(1)
+        if not self._is_growth_due:
+            self._is_growth_due = True
+            loop.call_later(self._PATIENCE, self._grow)
         return future
+
+    def _start(self, count: int) -> None:
+        for _ in range(min(count, self._MOST_TASKS - self._n_tasks)):
+            with self._lock:
+                self._n_tasks += 1
+            self._continue()
+
+    def _grow(self) -> None:
+        self._is_growth_due = bool(self._waiting)
+        if self._is_growth_due:
+            self._start(min(len(self._waiting), max(1, self._n_tasks)))
+            asyncio.get_running_loop().call_later(self._PATIENCE, self._grow)
 
     def _work(self) -> None:
         end = time.monotonic() + self._SLICE
