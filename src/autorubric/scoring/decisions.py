@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Final, TypeAlias
 
 from autorubric.criteria.base import BaseCriterion
 from autorubric.criteria.values import Answer
@@ -17,15 +16,6 @@ from autorubric.scoring.aggregation import (
 )
 from autorubric.scoring.policies import AggregationPolicy
 from autorubric.scoring.votes import Decision, JudgeVote, prefers_alike
-from autorubric.support.objects import IdentityCache, Json
-
-_AnswerKey: TypeAlias = tuple[type, Json, float]
-"""Type, content and weight of an answer; True, 1 and 1.0 compare equal but are different answers."""
-
-_LONE_DECISIONS: Final = IdentityCache[
-    AggregationPolicy, IdentityCache[BaseCriterion, dict[_AnswerKey, Decision]]
-](lambda policy: IdentityCache(lambda criterion: {}))
-"""Decisions from answered votes that are the only vote of their judge, by policy and criterion."""
 
 
 def counted_vote(criterion: BaseCriterion, vote: JudgeVote) -> CountedVote:
@@ -89,30 +79,6 @@ def decide_by_judge(
     If candidates were shown in both orders, the two votes of a sample are combined first. If these votes
     prefer different candidates of a pair, the result is a tie.
     """
-    if len(votes) == 1 and votes[0].status == "answered" and type(votes[0].answer) in _BARE:
-        return {votes[0].judge_id: _decide_lone_vote(criterion, votes[0], policy)}
-    return _by_judge(criterion, votes, policy)
-
-
-_BARE: Final = (str, int, float, bool)
-_MOST_ANSWERS: Final = 256
-
-
-def _decide_lone_vote(criterion: BaseCriterion, vote: JudgeVote, policy: AggregationPolicy) -> Decision:
-    """Return the decision from a judge's only vote, which is answered; cached per answer."""
-    known = _LONE_DECISIONS.of(policy).of(criterion)
-    key = (type(vote.answer), vote.answer, vote.weight)
-    made = known.get(key)
-    if made is None:
-        if len(known) >= _MOST_ANSWERS:
-            known.clear()
-        made = known[key] = _by_judge(criterion, [vote], policy)[vote.judge_id]
-    return made
-
-
-def _by_judge(
-    criterion: BaseCriterion, votes: Sequence[JudgeVote], policy: AggregationPolicy
-) -> dict[str, Decision]:
     by_judge: dict[str, dict[int, list[CountedVote]]] = {}
     for vote in votes:
         samples = by_judge.setdefault(vote.judge_id, {})
