@@ -271,8 +271,11 @@ class StoredResults(View[ItemResult]):
         return {**self.__dict__, "_decided": None}
 
     def __iter__(self) -> Iterator[ItemResult]:
+        # The dataset keeps the last item of an iteration, which is faster than access by position.
+        items = enumerate(self._dataset.items)
         with OpenLogs(self._index.path) as logs:
             for position in self._positions:
+                next(at for at, _ in items if at == position)
                 yield self._result(position, logs)
 
     def _at(self, place: int) -> ItemResult:
