@@ -163,8 +163,6 @@ _MOST_VALUES: Final = 1024
 
 def _value_of(criterion: BaseCriterion, answer: Json) -> float | None:
     """Return the value of a vote's answer, computed once for equal answers to a criterion."""
-    if answer is None:
-        return None
     if not isinstance(answer, str | int | float) or criterion.level == "ranking":
         read = criterion.parse_truth(answer)
         return None if read is None else read.value
