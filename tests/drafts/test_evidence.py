@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from autorubric.apps.drafts import resolve_evidence
+from autorubric.apps.drafts.drafts import json_text
 from tests.drafts.teachers import PAYLOAD
 
 OUTPUT: dict[str, Any] = {**PAYLOAD, "first title": {"a.b": [1, None]}, "7": {"x": 0}}
@@ -70,3 +71,18 @@ def test_every_place_has_a_path(data: Any, draw: st.DataObject) -> None:
 def test_any_text_is_taken_for_a_path_or_none(path: str) -> None:
     """No text raises."""
     assert resolve_evidence(path, OUTPUT) in (True, False)
+
+
+DATA = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.just("\ud800"),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=12,
+)
+
+
+@given(DATA)
+def test_data_are_shown_as_python_indents_them(data: Any) -> None:
+    """Prompts, and so what models were asked, do not depend on who writes the JSON."""
+    assert json_text(data) == (
+        data if isinstance(data, str) else json.dumps(data, ensure_ascii=False, indent=1)
+    )

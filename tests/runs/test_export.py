@@ -13,6 +13,7 @@ from xml.etree import ElementTree
 
 import pandas as pd
 import pytest
+from hypothesis import given, strategies as st
 
 from autorubric import (
     CriterionGrader,
@@ -24,7 +25,8 @@ from autorubric import (
     evaluate_sync,
 )
 from autorubric.errors import ArgumentError
-from autorubric.runs.export import scores_table
+from autorubric.runs.export import _lines, scores_table
+from tests.runs.test_lines import LONE
 
 RUBRIC = {
     "criteria": [
@@ -123,6 +125,36 @@ def test_json_lines_hold_the_table(result: EvalResult, table: Any) -> None:
     assert [row["item_id"] for row in rows] == list(frame["item_id"])
 
 
+CELLS = {
+    "str": st.sampled_from(["a", "=1", "\u2028", "null", "", None]),
+    "object": st.sampled_from(["a", "=1", 1, 1.0, True, -0.0, None, [1, "b"], LONE]),
+    "int64": st.integers(-3, 3),
+    "Int64": st.none() | st.integers(-3, 3),
+    "bool": st.booleans(),
+    "float64": st.floats(allow_infinity=False),
+}
+
+
+@given(st.data(), st.integers(0, 5), st.lists(st.sampled_from(list(CELLS)), min_size=1, max_size=4))
+def test_each_cell_is_what_it_is_alone(data: st.DataObject, size: int, kinds: list[str]) -> None:
+    """Equal cells are converted together, but as they would be one by one."""
+    columns = {
+        f"{at} {kind}": pd.Series(data.draw(st.lists(CELLS[kind], min_size=size, max_size=size)), dtype=kind)
+        for at, kind in enumerate(kinds)
+    }
+    frame = pd.DataFrame(columns)
+    there = frame.notna()
+    rows = [
+        {
+            name: None if not there[name].iloc[at] else getattr(cell, "item", lambda cell=cell: cell)()
+            for name in frame
+            for cell in [frame[name].iloc[at]]
+        }
+        for at in range(size)
+    ]
+    assert _lines(frame).decode("ascii") == "".join(f"{json.dumps(row)}\n" for row in rows)
+
+
 @pytest.mark.parametrize("table", ["scores", "votes"])
 def test_parquet_holds_the_table(result: EvalResult, table: Any) -> None:
     """It comes back with the same numbers."""
@@ -196,11 +228,11 @@ def test_an_abstention_is_missing_in_tables_and_told_in_words(tmp_path: Path) ->
     assert "=short (weight 3): abstained" in failure
 
 
-@pytest.mark.parametrize("given", [{"format": "xml"}, {"format": "csv", "table": "items"}])
-def test_what_cannot_be_exported(result: EvalResult, given: dict[str, Any]) -> None:
+@pytest.mark.parametrize("asked", [{"format": "xml"}, {"format": "csv", "table": "items"}])
+def test_what_cannot_be_exported(result: EvalResult, asked: dict[str, Any]) -> None:
     """What is not a format or table is refused with those that are."""
     with pytest.raises(ArgumentError, match=r"allowed|did you mean"):
-        result.export(**given)
+        result.export(**asked)
 
 
 def test_notices_are_a_list_in_markdown(tmp_path: Path) -> None:

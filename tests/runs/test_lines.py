@@ -88,3 +88,28 @@ def test_an_answer_is_what_it_was(number: float) -> None:
     cast = JudgeVote(judge_id="a", status="answered", answer={"rating": number})
     read = parse_vote(line_of_vote(StoredVote("i", "c", "d", cast))).vote
     assert repr(read.answer) == repr(cast.answer)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("sample", -1),
+        ("sample", 1.0),
+        ("sample", 2**62 + 1),
+        ("weight", True),
+        ("weight", float("nan")),
+        ("latency_seconds", float("inf")),
+        ("status", "lost"),
+        ("verdict", "MAYBE"),
+        ("order", ["a", 1]),
+        ("token_usage", {"prompt_tokens": -1}),
+        ("colour", "red"),
+    ],
+)
+def test_what_was_not_written_is_refused(field: str, value: object) -> None:
+    """Whichever of the two JSON parsers reads it."""
+    line = json.loads(line_of_vote(StoredVote("i", "c", "d", vote("a", "MET"))))
+    for reason in ("Because.", LONE):
+        held = {**line, "vote": {**line["vote"], "reason": reason, field: value}}
+        with pytest.raises(ValueError):
+            parse_vote(json.dumps(held).encode("ascii"))

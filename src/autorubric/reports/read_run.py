@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -153,22 +153,7 @@ class ReadItem:
     item: Any
     duration_seconds: float
     error: str | None
-    report: ReportSummary | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReportSummary:
-    """The figures of an item's report."""
-
-    score: float | None
-    mean_agreement: float | None
-    completion_cost: float | None
-    error: str | None
-    verdicts: VerdictCounts
-
-    @classmethod
-    def of(cls, report: EnsembleEvaluationReport) -> ReportSummary:
-        return cls(**{name: getattr(report, name) for name in cls.__slots__})
+    report: EnsembleEvaluationReport | None  # Without reports on criteria.
 
 
 @dataclass(slots=True)
@@ -226,7 +211,7 @@ class ReadRun(VotedRun):
                 item=result.item,
                 duration_seconds=result.duration_seconds,
                 error=result.error,
-                report=None if report is None else ReportSummary.of(report),
+                report=None if report is None else replace(report, report=[]),
             )
         )
         for one in report.report if report else ():

@@ -163,8 +163,6 @@ _MOST_VALUES: Final = 1024
 
 def _value_of(criterion: BaseCriterion, answer: Json) -> float | None:
     """Return the value of a vote's answer, computed once for equal answers to a criterion."""
-    if answer is None:
-        return None
     if not isinstance(answer, str | int | float) or criterion.level == "ranking":
         read = criterion.parse_truth(answer)
         return None if read is None else read.value
@@ -271,8 +269,11 @@ class StoredResults(View[ItemResult]):
         return {**self.__dict__, "_decided": None}
 
     def __iter__(self) -> Iterator[ItemResult]:
+        # The dataset keeps the last item of an iteration, which is faster than access by position.
+        items = enumerate(self._dataset.items)
         with OpenLogs(self._index.path) as logs:
             for position in self._positions:
+                next(at for at, _ in items if at == position)
                 yield self._result(position, logs)
 
     def _at(self, place: int) -> ItemResult:

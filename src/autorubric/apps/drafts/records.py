@@ -120,13 +120,12 @@ class RecordFile:
             self._superseded += 1
             self._index.execute("REPLACE INTO rows VALUES (?, ?, ?, ?)", row)
 
-    def _is_last(self, record: Mapping[str, Any], offset: int) -> bool:
-        row = self._index.execute("SELECT offset FROM rows WHERE id = ?", (_key(record),)).fetchone()
-        return row is not None and bool(row[0] == offset)
-
     def _is_kept(self, raw: bytes, offset: int, elsewhere: Collection[str]) -> bool:
         record = _parse_record(raw)
-        return record is None or (_key(record) not in elsewhere and self._is_last(record, offset))
+        if record is None or _key(record) in elsewhere:
+            return record is None
+        row = self._index.execute("SELECT offset FROM rows WHERE id = ?", (_key(record),)).fetchone()
+        return row is not None and bool(row[0] == offset)
 
 
 def _lines_of(path: Path) -> Iterator[tuple[int, int, bytes]]:
