@@ -65,7 +65,7 @@ async def ask_route(route: Route, question: ModelQuestion[T], tally: UsageTally)
         else:
             if cache is not None and reply.refusal is None:
                 cache.put(key, reply)
-            return _exchange(answer, reply, tally, route.as_sent(request).messages)
+            return _exchange(answer, reply, tally, route.messages_sent(request))
 
 
 def _answer(question: ModelQuestion[T], reply: ModelReply) -> T | None:

@@ -25,7 +25,14 @@ from autorubric.llm.names import is_openai_itself, provider_of, speaks_openai
 from autorubric.llm.openai import OpenAITransport
 from autorubric.llm.rate_limits import Limit, RequestLimits
 from autorubric.llm.retry import Retry, RetryPolicy
-from autorubric.llm.transport import ModelQuestion, ModelReply, ModelRequest, Transport, with_text_at_end
+from autorubric.llm.transport import (
+    Message,
+    ModelQuestion,
+    ModelReply,
+    ModelRequest,
+    Transport,
+    with_text_at_end,
+)
 from autorubric.llm.wire import bounded_schema, has_lengths
 from autorubric.support.extensions import TRANSPORTS_GROUP, load_extension
 
@@ -116,6 +123,10 @@ class Route:
         written = json.dumps(dict(request.schema.schema), ensure_ascii=False)
         text = f"Reply with one JSON object and nothing else. It must follow this JSON schema:\n{written}"
         return request._replace(messages=with_text_at_end(request.messages, text), schema=None)
+
+    def messages_sent(self, request: ModelRequest) -> tuple[Message, ...]:
+        """Return the messages of the request in a supported form."""
+        return request.messages if self._takes_schema else self.as_sent(request).messages
 
     async def send(self, request: ModelRequest) -> ModelReply:
         """Return the reply to the request; if the provider rejects the schema, it is moved into the
