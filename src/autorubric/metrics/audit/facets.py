@@ -72,7 +72,7 @@ def vote_layouts(table: VotesTable, weights: Array) -> tuple[FacetLayout, dict[s
     item, criterion = rank_by_id(table.item_ids)[table.item[rows]], table.criterion[rows]
     unit = table.value[rows]
     place = {("judge", name): at for at, name in enumerate(table.judges)}
-    judge = np.array([place[table.raters[at]] for at in table.rater[rows]], dtype=np.int64)
+    judge = np.array([place.get(one, -1) for one in table.raters], dtype=np.int64)[table.rater[rows]]
     orders = {shown: at for at, shown in enumerate(dict.fromkeys(table.order[rows].tolist()))}
     order = np.array([orders[shown] for shown in table.order[rows].tolist()], dtype=np.int64)
     ranked = np.array([one.level == "ranking" for one in table.criteria], dtype=bool)

@@ -55,11 +55,15 @@ def weights_of(result: Any, dataset: LabelledDataset | None, table: VotesTable) 
         places.setdefault(criterion.name, []).append(at)
     simplified = False
     read: dict[int, tuple[dict[str, float], dict[str, str], bool]] = {}
-    for i in range(table.n_items):
+    shared: RubricGroup | None = None
+    # Items of a file are read in turn, which is faster than one at a time.
+    for i, item in zip(range(table.n_items), source.items, strict=False):
+        has_own = getattr(item, "rubric", True) is not None
         try:
-            root = source.get_item_rubric(i).root
+            root = source.get_item_rubric(i).root if has_own or shared is None else shared
         except ArgumentError:
             continue
+        shared = shared if has_own else root
         # Items may share a rubric, and each rubric is read once.
         if id(root) not in read:
             special = any(bool(leaf.gate or leaf.bonus or leaf.when) for leaf in root.leaves)
