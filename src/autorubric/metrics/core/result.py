@@ -63,7 +63,7 @@ class MetricValues(Record):
                     f"the metric {key!r} of an installed package has the name of an attribute of results; "
                     "rename the metric"
                 )
-        named = {one.name: values[one.name] for one in fields(cls) if one.name in values}
+        named = {name: values[name] for name in cls.__dataclass_fields__ if name in values}
         return {**named, "more": {name: value for name, value in values.items() if name not in named}}
 
     @classmethod
