@@ -16,7 +16,7 @@ from autorubric.cli.output import print_blocks, print_json
 from autorubric.datasets.item import TruthRule
 from autorubric.datasets.ratings import read_long_table
 from autorubric.errors import ArgumentError
-from autorubric.runs.review import Mark, SplitKind
+from autorubric.runs.items import Mark, SplitKind
 
 Raters = Annotated[
     list[str] | None,

@@ -8,7 +8,7 @@ import math
 import re
 import statistics
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import date, time
 from typing import Annotated, Any, Final, Literal, NamedTuple, Self, TypeAlias, TypeVar
 
@@ -415,10 +415,11 @@ def _code(answer: Answer) -> Json:
 
 def label_faults(item: DataItem, rubric: Rubric) -> Iterator[LabelFault]:
     """Yield an error for each invalid entry in the item's ground truth, ratings and reasons."""
-    if item.ground_truth is not None:
+    if item.ground_truth is not None and not _are_known(item.ground_truth, rubric):
         yield from _faults_in(item, item.ground_truth, rubric, ("ground_truth",))
     for rater, labels in item.ratings.items():
-        yield from _faults_in(item, labels, rubric, ("ratings", rater))
+        if not _are_known(labels, rubric):
+            yield from _faults_in(item, labels, rubric, ("ratings", rater))
     for name in item.reasons:
         if name not in rubric.names:
             hint = nearest_key(name, rubric.names)
@@ -436,9 +437,15 @@ _MOST_LABELS: Final = 10_000  # labels of a rubric that are remembered as valid
 _SCALARS: Final = (str, int, float, bool, type(None))
 
 
-def _are_known(labels: Iterable[_Label], valid: set[_Label]) -> bool:
+def _are_known(labels: Labels, rubric: Rubric) -> bool:
+    """Return whether all labels are among those that are known to be valid."""
+    if isinstance(labels, list):
+        if len(labels) != len(rubric):
+            return False
+        labels = dict(zip(rubric.names, labels, strict=True))
+    kinds = map(type, labels.values())
     try:
-        return valid.issuperset(labels)
+        return _VALID_LABELS.of(rubric).issuperset(zip(labels, kinds, labels.values(), strict=True))
     except TypeError:
         # Lists and mappings are not hashable.
         return False
@@ -455,8 +462,6 @@ def _faults_in(item: DataItem, labels: Labels, rubric: Rubric, at: FilePath) -> 
         return
     given, values = (labels, labels.values()) if isinstance(labels, dict) else (names, labels)
     valid = _VALID_LABELS.of(rubric)
-    if _are_known(zip(given, map(type, values), values, strict=True), valid):
-        return
     for position, (name, label) in enumerate(zip(given, values, strict=True)):
         kind = type(label)
         if kind in _SCALARS and (name, kind, label) in valid:

@@ -172,7 +172,7 @@ def repeated_id(item_id: str, first: int) -> str:
 
 def check_labels(item: DataItem, item_id: str, rubric: Rubric | None, faults: Faults, at: FilePath) -> None:
     """Report labels of an item that match neither its own rubric nor the dataset's rubric."""
-    own = item.rubric or rubric
-    for fault in label_faults(item, own) if own else ():
+    own = rubric if item.rubric is None else item.rubric
+    for fault in label_faults(item, own) if own is not None else ():
         group = fault.reason and (fault.path, fault.reason)
         faults.add((*at, *fault.path), f"item {item_id!r}: {fault.message}", group=group)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import merge
 from math import fsum
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
 
 from autorubric.criteria.values import VerdictCounts
 from autorubric.errors import TokenUsage
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 
 NumberT = TypeVar("NumberT", int, float)
+
+SplitKind: TypeAlias = Literal["any", "people", "judges"]
+Mark: TypeAlias = Literal["wrong", "split", "abstained", "lost"]
 
 _CHUNK: Final = 1 << 14
 

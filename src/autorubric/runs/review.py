@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Final, get_args
 
 from autorubric.criteria.base import BaseCriterion
 from autorubric.criteria.values import Answer, Submission
@@ -12,7 +12,7 @@ from autorubric.datasets.item import DataItem
 from autorubric.datasets.labels import DISPUTED
 from autorubric.errors import ArgumentError, ReplyError
 from autorubric.runs.item_results import grading_task
-from autorubric.runs.items import ItemResult
+from autorubric.runs.items import ItemResult, Mark, SplitKind
 from autorubric.runs.result import EvalResult
 from autorubric.scoring.decisions import counted_vote
 from autorubric.scoring.reports import CriterionReport, EnsembleEvaluationReport
@@ -23,9 +23,6 @@ from autorubric.support.reading_errors import nearest_key
 if TYPE_CHECKING:
     from autorubric.grading.base import Grader
 
-
-SplitKind: TypeAlias = Literal["any", "people", "judges"]
-Mark: TypeAlias = Literal["wrong", "split", "abstained", "lost"]
 
 _MARKS: Final[Mapping[Mark, str]] = {
     "wrong": "wrong",

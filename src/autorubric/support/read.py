@@ -159,16 +159,19 @@ def parse_structured(
 
 
 def _check_depth(data: Json) -> None:
-    layer, depth = [data], 0
-    while layer := [
-        child
-        for held in layer
-        if isinstance(held, (dict, list))
-        for child in (held.values() if isinstance(held, dict) else held)
-    ]:
+    layer: list[Any] = [[data]]
+    depth = -1
+    # The lists and mappings of a level, without empty ones, whose elements would be a level deeper.
+    while layer:
         depth += 1
         if depth > MAX_DEPTH:
             raise SyntaxFault(f"the data is nested deeper than {MAX_DEPTH} levels")
+        layer = [
+            child
+            for held in layer
+            for child in (held.values() if isinstance(held, dict) else held)
+            if child and isinstance(child, (dict, list))
+        ]
 
 
 def _check_characters(text: str, data: Json) -> None:

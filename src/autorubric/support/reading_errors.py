@@ -107,10 +107,12 @@ class Faults:
     def validate(self, model: type[ModelT], given: Json, at: FilePath = ()) -> ModelT | None:
         """Return `given` as a model; if it is invalid, add every error and return None."""
         try:
-            return model.model_validate(given)
+            # Without the arguments of `model_validate`, which take a fifth of the time.
+            found: ModelT = model.__pydantic_validator__.validate_python(given)
         except ValidationError as error:
             self.add_validation(error, model, given, at)
             return None
+        return found
 
     def add_validation(
         self, error: ValidationError, model: type[BaseModel], given: Json, at: FilePath = ()
