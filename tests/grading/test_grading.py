@@ -28,7 +28,7 @@ from autorubric.scoring import (
     LengthPenalty,
 )
 from autorubric.scoring.report_builder import build_report
-from autorubric.scoring.votes import VoteCast
+from autorubric.scoring.votes import JudgeVote, VoteCast
 from tests.criteria.kinds import Remarks
 from tests.doubles import (
     BarrierJudge,
@@ -761,3 +761,26 @@ def test_calls_that_wait_are_made_side_by_side() -> None:
 
     votes = [vote for one in asyncio.run(judged()).report for vote in one.votes]
     assert [vote.answer for vote in votes] == ["MET"] * 9
+
+
+def test_votes_of_functions_in_threads_are_reported_as_they_arrive() -> None:
+    """A slow call holds up neither the votes of the calls after it nor their measured time."""
+    release = threading.Event()
+    arrived: list[JudgeVote] = []
+
+    def judge(request: JudgeRequest) -> str:
+        if request.criterion.name == "a":
+            release.wait(120)
+        return "MET"
+
+    class Arrivals:
+        def vote_cast(self, event: VoteCast) -> None:
+            arrived.append(event.vote)
+            if len(arrived) == 2:
+                release.set()
+
+    task = GradingTask(submission=Submission.parse("A text."), rubric=RUBRIC)
+    votes = asyncio.run(CriterionGrader(judges=[JudgeSpec(judge, "j")]).judge(task, listener=Arrivals()))
+    assert [vote.answer for one in votes.values() for vote in one] == ["MET"] * 3
+    assert arrived[-1] is votes["a"][0]
+    assert arrived[-1].latency_seconds == max(vote.latency_seconds or 0.0 for vote in arrived)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from contextvars import Context, copy_context
@@ -107,10 +106,10 @@ async def cast_in_threads(
 ) -> None:
     """Request votes from synchronous functions together; threads call one function after the other.
 
-    Calls `report` with the number of each call and its vote, in order, and raises the error that it returns;
-    a `BudgetError` is raised after all calls have ended.
+    Calls `report` with the number of each call and its vote as it arrives, and raises the error that it
+    returns; a `BudgetError` is raised after all calls have ended.
     """
-    waiting: deque[_ThreadCast] = deque()
+    waiting: list[_ThreadCast] = []
     failures: list[BudgetError] = []
 
     def end(place: int, seconds: float, outcome: JudgeReply | JudgeError | BudgetError) -> None:
@@ -140,15 +139,16 @@ async def cast_in_threads(
             )
             waiting.append(_ThreadCast(place, started, call, context, result))
         while waiting:
-            place, started, call, context, result = waiting[0]
-            outcome = await _outcome_of(calls[place][0], result)
-            del waiting[0]
-            if isinstance(outcome, JudgeReply) and isawaitable(outcome.answer):
-                awaiting = asyncio.get_running_loop().create_task(_await(outcome.answer), context=context)
-                waiting.append(_ThreadCast(place, started, call, context, awaiting))
-                continue
-            await call.end()
-            end(place, clock() - started, outcome)
+            await asyncio.wait([one.result for one in waiting], return_when=asyncio.FIRST_COMPLETED)
+            for one in [one for one in waiting if one.result.done()]:
+                outcome = await _outcome_of(calls[one.place][0], one.result)
+                waiting.remove(one)
+                if isinstance(outcome, JudgeReply) and isawaitable(outcome.answer):
+                    made = asyncio.get_running_loop().create_task(_await(outcome.answer), context=one.context)
+                    waiting.append(one._replace(result=made))
+                    continue
+                await one.call.end()
+                end(one.place, clock() - one.started, outcome)
     finally:
         for one in waiting:
             one.result.cancel()
