@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import re
 import threading
@@ -784,3 +785,29 @@ def test_votes_of_functions_in_threads_are_reported_as_they_arrive() -> None:
     assert [vote.answer for one in votes.values() for vote in one] == ["MET"] * 3
     assert arrived[-1] is votes["a"][0]
     assert arrived[-1].latency_seconds == max(vote.latency_seconds or 0.0 for vote in arrived)
+
+
+def test_grading_leaves_nothing_to_the_garbage_collector() -> None:
+    """Runs collect garbage seldom, so that cycles of references would add up."""
+
+    async def answers(request: JudgeRequest) -> str:
+        return "MET"
+
+    def collected(count: int) -> int:
+        async def grade_all() -> None:
+            for _ in range(count):
+                await RUBRIC.grade("A text.", grader)
+
+        grader = CriterionGrader(
+            judges=[JudgeSpec(answers, "async"), JudgeSpec(lambda request: "MET", "thread")]
+        )
+        gc.collect()
+        gc.disable()
+        try:
+            asyncio.run(grade_all())
+            return gc.collect()
+        finally:
+            gc.enable()
+
+    collected(1)
+    assert collected(40) - collected(10) < 30

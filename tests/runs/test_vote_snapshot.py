@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import shutil
+from array import array
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -124,7 +125,7 @@ def test_votes_are_taken_from_a_snapshot_that_fits(copy: Path) -> None:
     state = results._state()
     votes = read_snapshot(copy / SNAPSHOT, state)
     assert votes is not None
-    write_snapshot(copy / SNAPSHOT, state, votes.item.tolist(), votes.kind[::-1].tolist(), votes.kinds)
+    write_snapshot(copy / SNAPSHOT, state, array("i", votes.item), array("i", votes.kind[::-1]), votes.kinds)
     assert not _table(copy).equals(_without_snapshot(copy))
 
 

@@ -229,6 +229,9 @@ async def _run_all(work: Sequence[Callable[[], Coroutine[Any, Any, None]]]) -> N
         await asyncio.gather(*tasks, return_exceptions=True)
     else:
         return
+    finally:
+        # The handle refers to functions that refer to it: without this, only the garbage collector ends that.
+        rest.cancel()
     # Raised here, so that the cancellation of another task does not become its context.
     raise first
 

@@ -257,7 +257,7 @@ def read_snapshot(path: Path, state: str) -> VoteColumns | None:
     try:
         first, _, content = path.read_bytes().partition(b"\n")
         n_votes = json.loads(first)["votes"]
-        if first != _seal(state, n_votes, content):
+        if first != _seal(state, n_votes, [content]):
             return None
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
@@ -268,7 +268,7 @@ def read_snapshot(path: Path, state: str) -> VoteColumns | None:
 
 
 def write_snapshot(
-    path: Path, state: str, items: Sequence[int], kinds: Sequence[int], known: Sequence[VoteKind]
+    path: Path, state: str, items: array[int], kinds: array[int], known: Sequence[VoteKind]
 ) -> None:
     """Write the valid votes of a run, unless there are few or too different, or the folder is read-only.
 
@@ -276,19 +276,24 @@ def write_snapshot(
     """
     if len(items) < _FEWEST or len(known) > _MOST_KINDS:
         return
-    columns = array("i", items) + array("i", kinds)
     if sys.byteorder == "big":
-        columns.byteswap()
-    lines = [line_of_vote(StoredVote("", one.place[0], "", one.vote)) + b"\n" for one in known]
-    content = columns.tobytes() + b"".join(lines)
+        items, kinds = items[:], kinds[:]
+        items.byteswap()
+        kinds.byteswap()
+    lines = b"".join(line_of_vote(StoredVote("", one.place[0], "", one.vote)) + b"\n" for one in known)
+    # The columns are not copied: a run's memory should not grow when it ends.
+    content = (memoryview(items).cast("B"), memoryview(kinds).cast("B"), lines)
     with suppress(FileError):
-        write_parts_atomic(path, (_seal(state, len(items), content), b"\n", content))
+        write_parts_atomic(path, (_seal(state, len(items), content), b"\n", *content))
 
 
-def _seal(state: str, n_votes: int, content: bytes) -> bytes:
+def _seal(state: str, n_votes: int, content: Iterable[bytes | memoryview]) -> bytes:
     """Return the first line of a snapshot; its checksum also covers the other values of the line."""
     sealed = f'{{"format":1,"state":"{state}","votes":{n_votes:d}'.encode("ascii")
-    return b'%b,"sha256":"%b"}' % (sealed, sha256(sealed + content).hexdigest().encode("ascii"))
+    checksum = sha256(sealed)
+    for part in content:
+        checksum.update(part)
+    return b'%b,"sha256":"%b"}' % (sealed, checksum.hexdigest().encode("ascii"))
 
 
 class SharedReports:

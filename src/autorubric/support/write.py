@@ -40,7 +40,7 @@ def write_bytes_atomic(path: str | Path, content: bytes) -> None:
     write_parts_atomic(path, (content,))
 
 
-def write_parts_atomic(path: str | Path, parts: Iterable[bytes]) -> None:
+def write_parts_atomic(path: str | Path, parts: Iterable[bytes | memoryview]) -> None:
     """Write parts one after the other to `path`, replacing the file atomically."""
     # A link stays a link: the file that it points to is replaced.
     target = Path(os.path.realpath(path))
@@ -54,7 +54,7 @@ def write_parts_atomic(path: str | Path, parts: Iterable[bytes]) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def _replace(target: Path, temporary: Path, parts: Iterable[bytes]) -> None:
+def _replace(target: Path, temporary: Path, parts: Iterable[bytes | memoryview]) -> None:
     with temporary.open("xb") as file:
         file.writelines(parts)
         file.flush()
