@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -27,7 +27,7 @@ from autorubric.scoring.score import (
 )
 from autorubric.scoring.votes import Decision, JudgeVote, Votes, count_verdicts
 from autorubric.support.field_types import Share
-from autorubric.support.objects import IdentityCache, maker_of
+from autorubric.support.objects import IdentityCache, Memo, maker_of
 
 Reports: TypeAlias = Sequence[EnsembleCriterionReport]
 
@@ -206,12 +206,10 @@ class _Outcome(NamedTuple):
     escalated: bool
 
 
-_OUTCOMES: Final = IdentityCache[
-    GradingPolicy, IdentityCache[BaseCriterion, dict[tuple[Any, ...], _Outcome]]
-](lambda policy: IdentityCache(lambda criterion: {}))
+_OUTCOMES: Final = IdentityCache[GradingPolicy, IdentityCache[BaseCriterion, Memo[_Outcome]]](
+    lambda policy: IdentityCache(lambda criterion: Memo())
+)
 """Outcomes of equal votes, by policy and criterion."""
-
-_MOST_OUTCOMES: Final = 1024
 
 
 def _known_outcome(criterion: BaseCriterion, votes: Sequence[JudgeVote], policy: GradingPolicy) -> _Outcome:
@@ -219,7 +217,6 @@ def _known_outcome(criterion: BaseCriterion, votes: Sequence[JudgeVote], policy:
     # A comparison is another object for each item, and answers with parts are seldom equal.
     if criterion.level == "ranking" or not _PLAIN.issuperset([type(one.answer) for one in votes]):
         return _decide(criterion, votes, policy)
-    known = _OUTCOMES.of(policy).of(criterion)
     key = tuple([
         (
             one.judge_id, one.sample, one.status, type(one.answer), one.answer, one.weight, one.unreadable,
@@ -227,12 +224,7 @@ def _known_outcome(criterion: BaseCriterion, votes: Sequence[JudgeVote], policy:
         )
         for one in votes
     ])  # fmt: skip
-    found = known.get(key)
-    if found is None:
-        if len(known) >= _MOST_OUTCOMES:
-            known.clear()
-        found = known[key] = _decide(criterion, votes, policy)
-    return found
+    return _OUTCOMES.of(policy).of(criterion).once(key, lambda: _decide(criterion, votes, policy))
 
 
 _PLAIN: Final = frozenset((str, int, float, bool, type(None)))
@@ -303,19 +295,14 @@ def _apply_condition(
     )
 
 
-_TREES: Final = IdentityCache[RubricGroup, dict[tuple[Any, ...], TreeScore]](lambda root: {})
+_TREES: Final = IdentityCache[RubricGroup, Memo[TreeScore]](lambda root: Memo())
 """Scores of equal entries, by tree."""
 
 
 def _known_score(root: RubricGroup, entries: Mapping[str, Entry], policy: GradingPolicy) -> TreeScore:
     """Return the score of entries in the order of the tree's leaves, computed once for equal entries."""
-    known, key = _TREES.of(root), (policy.normalize, *entries.values())
-    found = known.get(key)
-    if found is None:
-        if len(known) >= _MOST_OUTCOMES:
-            known.clear()
-        found = known[key] = score_tree(root, entries, normalize=policy.normalize)
-    return found
+    key = (policy.normalize, *entries.values())
+    return _TREES.of(root).once(key, lambda: score_tree(root, entries, normalize=policy.normalize))
 
 
 def _score(root: RubricGroup, reports: Reports, policy: GradingPolicy) -> TreeScore:
