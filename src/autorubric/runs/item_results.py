@@ -218,11 +218,7 @@ class View(Sequence[ViewedT], Generic[ViewedT]):
 
 
 class StoredResults(View[ItemResult]):
-    """A sequence with one result per item, in dataset order, read from the run folder on access.
-
-    Attributes:
-        notices: Notices about skipped votes.
-    """
+    """A sequence with one result per item, in dataset order, read from the run folder on access."""
 
     def __init__(
         self,
@@ -234,7 +230,7 @@ class StoredResults(View[ItemResult]):
         unfinished: bool,
         is_penalised: bool = False,
     ) -> None:
-        self.notices = Notices()
+        self.notices = Notices()  # notices about skipped votes
         self._index = index
         self._dataset = dataset
         self._reusable = reusable

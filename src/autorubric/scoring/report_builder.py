@@ -77,25 +77,18 @@ def confidence_of(votes: Sequence[JudgeVote], decision: Decision) -> float | Non
 
 
 class GradingPolicy(BaseModel):
-    """The rules that turn votes into decisions and decisions into a score.
-
-    Attributes:
-        aggregation: How votes are combined.
-        cannot_assess: How criteria that have no judgment count in the score.
-        length_penalty: Penalty for length; None for no penalty.
-        normalize: Whether the score is normalized to [0, 1].
-        escalation: Rule for escalating uncertain criteria to other judges; None for no escalation.
-        stop_when_decided: Whether votes that can no longer change a verdict are skipped.
-    """
+    """The rules that turn votes into decisions and decisions into a score."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    aggregation: AggregationPolicy = Field(default_factory=AggregationPolicy)
+    aggregation: AggregationPolicy = Field(default_factory=AggregationPolicy)  # how votes are combined
+    # How criteria that have no judgment count in the score.
     cannot_assess: CannotAssessConfig = Field(default_factory=CannotAssessConfig)
-    length_penalty: LengthPenalty | None = None
-    normalize: bool = True
+    length_penalty: LengthPenalty | None = None  # penalty for length; None for no penalty
+    normalize: bool = True  # whether the score is normalized to [0, 1]
+    # Rule for escalating uncertain criteria to other judges; None for no escalation.
     escalation: EscalationRule | None = None
-    stop_when_decided: bool = False
+    stop_when_decided: bool = False  # whether votes that can no longer change a verdict are skipped
 
 
 def build_report(
