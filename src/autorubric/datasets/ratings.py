@@ -55,18 +55,29 @@ class Label(BaseModel):
 
 
 class LongRow(NamedTuple):
-    """One row of a long label table."""
+    """One row of a long label table.
 
-    item_id: str  # id of the item
-    criterion: str  # name of the criterion
-    rater: str  # name of the rater
-    rater_type: str  # type of the rater, `human` or `llm`; empty if the table has no types
-    value: str  # raw text of the label
-    sample: int  # index of the rater's sample, from 0
-    reason: str  # the rater's reason; empty if the table has no reasons
-    # Probability in [0, 1] that the label is correct; None if the table has no confidences.
+    Attributes:
+        item_id: Id of the item.
+        criterion: Name of the criterion.
+        rater: Name of the rater.
+        rater_type: Type of the rater, `human` or `llm`; empty if the table has no types.
+        value: Raw text of the label.
+        sample: Index of the rater's sample, from 0.
+        reason: The rater's reason; empty if the table has no reasons.
+        confidence: Probability in [0, 1] that the label is correct; None if the table has no confidences.
+        line: Line number in the file.
+    """
+
+    item_id: str
+    criterion: str
+    rater: str
+    rater_type: str
+    value: str
+    sample: int
+    reason: str
     confidence: float | None
-    line: int  # line number in the file
+    line: int
 
 
 def _likely_columns(columns: Collection[str]) -> dict[str, list[str]]:
