@@ -31,13 +31,6 @@ _QUOTED: Final = re.compile(r'"[^"]*"')
 _limit_lock = threading.Lock()
 
 
-class CsvRow(NamedTuple):
-    """One row of a CSV file."""
-
-    line: int
-    cells: dict[str, str]  # cell text by column name; empty for an empty cell
-
-
 class CsvTable(NamedTuple):
     """A table with column names and rows."""
 
@@ -52,10 +45,10 @@ class CsvTable(NamedTuple):
     encoding: str = "utf-8"
 
     @property
-    def rows(self) -> Iterator[CsvRow]:
-        """The rows, with their cells by column name."""
+    def rows(self) -> Iterator[tuple[int, dict[str, str]]]:
+        """Line and cells of each row, by column name."""
         for line, cells in zip(self.lines, self.cells, strict=True):
-            yield CsvRow(line, dict(zip(self.columns, cells, strict=False)))
+            yield line, dict(zip(self.columns, cells, strict=False))
 
 
 def read_csv(path: str | Path) -> CsvTable:

@@ -9,6 +9,7 @@ import re
 import statistics
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import date, time
 from typing import Annotated, Any, Final, Literal, NamedTuple, Self, TypeAlias, TypeVar
 
@@ -31,28 +32,24 @@ Labels = list[Json] | dict[str, Json]
 
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _JSON_START: Final = re.compile(r'[ \t\n\r]*+(?:["{\[0-9-]|true|false|null)')
-_MANY: Final = 10**18
-_to_json: Final = json.JSONEncoder(allow_nan=False).encode
-
-
-class _ConvertedError(Exception):
-    """A value that conversion to JSON and back would change or refuse."""
 
 
 def as_json(given: Any) -> Json:
     """Return a copy of a value after conversion to JSON and back."""
-    try:
+    with suppress(TypeError, RecursionError):
         return _copy_json(given)
-    except (_ConvertedError, RecursionError):
-        pass
     try:
-        return json.loads(_to_json(given))
+        return json.loads(json.dumps(given, allow_nan=False))
     except (TypeError, ValueError) as error:
         raise ValueError(f"the value cannot be stored as JSON: {error}") from None
 
 
 def _copy_json(given: Any) -> Json:
-    """Return a copy of a value that is JSON already, which most are; this is faster than converting it."""
+    """Return a copy of a value that is JSON already, which most are; this is faster than converting it.
+
+    Raises:
+        TypeError: If conversion to JSON and back would change or refuse the value.
+    """
     kind = given.__class__
     # Two surrogates in a row would become one character.
     if kind is str and (given.isascii() or not _SURROGATE.search(given)):
@@ -60,7 +57,7 @@ def _copy_json(given: Any) -> Json:
     if given is None or kind is bool or (kind is float and math.isfinite(given)):
         return given
     # Python rejects integers with thousands of digits.
-    if kind is int and -_MANY < given < _MANY:
+    if kind is int and abs(given) < 10**18:
         return given
     if kind is list:
         return given.copy() if _are_ascii(given) else [_copy_json(one) for one in given]
@@ -68,7 +65,7 @@ def _copy_json(given: Any) -> Json:
         return given.copy()
     if kind is dict and {*map(type, given)} <= {str}:
         return {_copy_json(key): _copy_json(one) for key, one in given.items()}
-    raise _ConvertedError
+    raise TypeError
 
 
 def _are_ascii(given: Collection[Any]) -> bool:
@@ -415,11 +412,10 @@ def _code(answer: Answer) -> Json:
 
 def label_faults(item: DataItem, rubric: Rubric) -> Iterator[LabelFault]:
     """Yield an error for each invalid entry in the item's ground truth, ratings and reasons."""
-    if item.ground_truth is not None and not _are_known(item.ground_truth, rubric):
+    if item.ground_truth is not None:
         yield from _faults_in(item, item.ground_truth, rubric, ("ground_truth",))
     for rater, labels in item.ratings.items():
-        if not _are_known(labels, rubric):
-            yield from _faults_in(item, labels, rubric, ("ratings", rater))
+        yield from _faults_in(item, labels, rubric, ("ratings", rater))
     for name in item.reasons:
         if name not in rubric.names:
             hint = nearest_key(name, rubric.names)
@@ -431,24 +427,9 @@ def bind_item(criterion: BaseCriterion, item: DataItem) -> BaseCriterion:
     return criterion.bind(Submission.parse(item.submission))
 
 
-_Label: TypeAlias = tuple[str, type, Json]
-_VALID_LABELS: Final = IdentityCache[Rubric, set[_Label]](lambda rubric: set())
+_VALID_LABELS: Final = IdentityCache[Rubric, set[tuple[str, type, Json]]](lambda rubric: set())
 _MOST_LABELS: Final = 10_000  # labels of a rubric that are remembered as valid
 _SCALARS: Final = (str, int, float, bool, type(None))
-
-
-def _are_known(labels: Labels, rubric: Rubric) -> bool:
-    """Return whether all labels are among those that are known to be valid."""
-    if isinstance(labels, list):
-        if len(labels) != len(rubric):
-            return False
-        labels = dict(zip(rubric.names, labels, strict=True))
-    kinds = map(type, labels.values())
-    try:
-        return _VALID_LABELS.of(rubric).issuperset(zip(labels, kinds, labels.values(), strict=True))
-    except TypeError:
-        # Lists and mappings are not hashable.
-        return False
 
 
 def _faults_in(item: DataItem, labels: Labels, rubric: Rubric, at: FilePath) -> Iterator[LabelFault]:
@@ -462,6 +443,10 @@ def _faults_in(item: DataItem, labels: Labels, rubric: Rubric, at: FilePath) -> 
         return
     given, values = (labels, labels.values()) if isinstance(labels, dict) else (names, labels)
     valid = _VALID_LABELS.of(rubric)
+    # Lists and mappings are not hashable.
+    with suppress(TypeError):
+        if valid.issuperset(zip(given, map(type, values), values, strict=True)):
+            return
     for position, (name, label) in enumerate(zip(given, values, strict=True)):
         kind = type(label)
         if kind in _SCALARS and (name, kind, label) in valid:

@@ -99,7 +99,8 @@ def contents_of_frame(frame: pd.DataFrame, rubric: Rubric | None, fields: FieldM
     if not is_frame(frame):
         raise ArgumentError(f"frame must be a pandas or polars DataFrame; got {short_repr(frame)}")
     names, repeated = make_distinct(map(str, frame.columns))
-    held = frame.set_axis(names, axis=1).astype(object).where(frame.set_axis(names, axis=1).notna(), None)
+    frame = frame.set_axis(names, axis=1)
+    held = frame.astype(object).where(frame.notna(), None)
     columns = {name: held[name].tolist() for name in names}
     faults = Faults("RubricDataset.from_dataframe")
     return TableReader(faults, rubric, "python").read(columns, fields, repeated)
@@ -112,11 +113,8 @@ CellForm: TypeAlias = Literal["text", "python", "json"]
 """What cells contain: text in CSV and Parquet files, objects in DataFrames, or JSON."""
 
 
-class TableRow(NamedTuple):
-    """The fields of the item in a row, and texts in JSON that replace some of them."""
-
-    fields: dict[str, Json]
-    twins: dict[str, Json]
+TableRow: TypeAlias = tuple[dict[str, Json], dict[str, Json]]
+"""The fields of the item in a row, and texts in JSON that replace some of them."""
 
 
 class TableReader:
@@ -171,7 +169,7 @@ class TableReader:
         encoded, kept = [], []
         for column, given in pairs:
             part, name = _part_of(column)
-            parts[part][name] = self._read_column(column, columns[given])
+            parts[part][name] = self._read_column(part, name, columns[given])
             if part in (META, _TWIN):
                 kept.append(column.removeprefix(META))
             if part == META and self._form == "text" and given.startswith(META):
@@ -192,23 +190,21 @@ class TableReader:
                     fields[key] = given_apart
                 elif given_apart and isinstance(own, Mapping):
                     fields[key] = {**own, **given_apart}
-            yield TableRow(fields, twins)
+            yield fields, twins
 
     def item(self, row: TableRow, at: FilePath) -> dict[str, Json]:
         """Return the fields of the item in a row; `at` is the path of the row."""
-        for name, cell in row.twins.items():
-            row.fields[name] = self._parse_twin(name + _TWIN, cell, (*at, name + _TWIN))
-        return row.fields
+        fields, twins = row
+        return fields | {name: self._parse_twin(name + _TWIN, twins[name], at) for name in twins}
 
-    def _read_column(self, column: str, cells: Sequence[Any]) -> Sequence[Json]:
+    def _read_column(self, part: str, name: str, cells: Sequence[Any]) -> Sequence[Json]:
         """Return cells as JSON, and as labels in a column of labels; None if they are empty."""
         if self._form != "json":
             empty = None if self._form == "text" else ""
             cells = [(cell or empty) if cell.__class__ is str else self._cell(cell) for cell in cells]
-        part, name = _part_of(column)
         if part == TRUTH:
             return [self._label(name, cell) if isinstance(cell, str) else cell for cell in cells]
-        if column == "id":
+        if (part, name) == ("", "id"):
             # In DataFrames, Parquet files and JSON, ids may be numbers.
             return [str(cell) if isinstance(cell, int) else cell for cell in cells]
         return cells
@@ -223,7 +219,7 @@ class TableReader:
         except (SyntaxFault, TypeError, RecursionError) as error:
             field = column.removesuffix(_TWIN)
             hint = f"Use {field} for plain text, or --meta {column} to keep it as metadata"
-            self.faults.add(at, f"{error}; {column} must contain JSON. {hint}")
+            self.faults.add((*at, column), f"{error}; {column} must contain JSON. {hint}")
             return None
 
     def _read_label(self, name: str, cell: str) -> Json:
@@ -247,7 +243,6 @@ class TableReader:
         return cell
 
 
-@lru_cache(maxsize=1000)
 def _part_of(column: str) -> tuple[str, str]:
     """Return what a column of the dataset format holds, a prefix or suffix or nothing, and its name."""
     for prefix in (TRUTH, META):

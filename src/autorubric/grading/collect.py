@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
@@ -14,7 +14,7 @@ from autorubric.errors import BudgetError, JudgeError
 from autorubric.grading.base import GradingTask
 from autorubric.grading.plan import JudgeCall, VoteKey
 from autorubric.judges.base import BatchJudge
-from autorubric.judges.vote import Cast, cast_in_threads, cast_vote, cast_votes
+from autorubric.judges.vote import Cast, cast_in_threads, cast_votes
 from autorubric.llm.budget import whole_budget
 from autorubric.scoring.early_stopping import can_stop, votes_needed, weights_matter
 from autorubric.scoring.report_builder import GradingPolicy, criterion_report
@@ -127,31 +127,24 @@ async def request_votes(
         return cast.error if raises else None
 
     async def run(batch: Sequence[JudgeCall]) -> None:
-        casts: Sequence[Cast | BudgetError]
         async with nullcontext() if gate is None else gate.turn(batch[0]):
-            if len(batch) == 1:
-                casts = (await cast_vote(batch[0].member, batch[0].request),)
-            else:
-                casts = await cast_votes(batch[0].member, [call.request for call in batch])
-        failure: JudgeError | BudgetError | None = None
-        for call, cast in zip(batch, casts, strict=True):
-            error = report(call, cast)
-            failure = error if failure is None else failure
+            casts = await cast_votes(batch[0].member, [call.request for call in batch])
+        errors = [report(call, cast) for call, cast in zip(batch, casts, strict=True)]
         # Raised last, so that the other votes of the same reply are reported first.
-        if failure is not None:
-            raise failure
+        for error in errors:
+            if error is not None:
+                raise error
 
     budget = whole_budget()
+    in_threads: list[JudgeCall] = []
     # A budget in US dollars can let a call wait until another one has ended.
-    may_share = budget is None or not budget.counts_cost
-    in_threads = [call for call in calls if may_share and call.member.thread_function is not None]
-    work: list[Callable[[], Coroutine[Any, Any, None]]] = []
-    if in_threads:
-        pairs = [(call.member, call.request) for call in in_threads]
-        work.append(partial(cast_in_threads, pairs, lambda place, cast: report(in_threads[place], cast)))
-        calls = [call for call in calls if call.member.thread_function is None]
-    work += [partial(run, batch) for batch in group_calls(calls, per_request)]
-    await _run_all(work)
+    if budget is None or not budget.counts_cost:
+        in_threads = [call for call in calls if call.member.thread_function is not None]
+        calls = [call for call in calls if call.member.thread_function is None] if in_threads else calls
+    pairs = [(call.member, call.request) for call in in_threads]
+    together = partial(cast_in_threads, pairs, lambda place, cast: report(in_threads[place], cast))
+    work = [partial(run, batch) for batch in group_calls(calls, per_request)]
+    await _run_all([together, *work] if in_threads else work)
     return votes
 
 
@@ -160,12 +153,10 @@ def group_calls(calls: Sequence[JudgeCall], size: int) -> list[list[JudgeCall]]:
 
     Comparative criteria share a request only if they show the same candidates in the same order.
     """
-    if size == 1:
-        return [[call] for call in calls]
     groups: dict[tuple[str, int, tuple[str, ...]], list[JudgeCall]] = {}
     alone = []
     for call in calls:
-        if not isinstance(call.member.judge, BatchJudge):
+        if size == 1 or not isinstance(call.member.judge, BatchJudge):
             alone.append([call])
         else:
             key = (call.member.judge_id, call.request.sample, call.request.order)
@@ -181,57 +172,34 @@ def group_calls(calls: Sequence[JudgeCall], size: int) -> list[list[JudgeCall]]:
 async def _run_all(work: Sequence[Callable[[], Coroutine[Any, Any, None]]]) -> None:
     """Run all coroutines concurrently; the first exception cancels the rest and is raised once they end.
 
-    A `BudgetError` cancels nothing, because requests in flight are paid for and their votes are kept. One
-    task runs the coroutines in turn until one of them waits, and each of the others then gets its own task.
+    A `BudgetError` cancels nothing, because requests in flight are paid for and their votes are kept.
     """
-    waiting = iter(work)
-    tasks: list[asyncio.Task[None]] = []
     failures: list[BaseException] = []
 
-    def cancel() -> None:
-        rest.cancel()
-        for task in tasks:
-            task.cancel()
+    async def run(one: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        try:
+            await one()
+        except BaseException as error:
+            failures.append(error)
+            if len(failures) == 1 and not isinstance(error, BudgetError):
+                for task in tasks:
+                    task.cancel()
+            raise
 
-    async def run(some: Iterable[Callable[[], Coroutine[Any, Any, None]]]) -> None:
-        stopped: BudgetError | None = None
-        for one in some:
-            try:
-                await one()
-            except BaseException as error:
-                failures.append(error)
-                if not isinstance(error, BudgetError):
-                    if len(failures) == 1:
-                        cancel()
-                    raise
-                stopped = error
-        if stopped is not None:
-            raise stopped
-
-    def start(some: Iterable[Callable[[], Coroutine[Any, Any, None]]]) -> None:
-        tasks.append(loop.create_task(run(some)))
-
-    def start_rest() -> None:
-        for one in waiting:
-            start([one])
-
-    loop = asyncio.get_running_loop()
-    start(waiting)
-    rest = loop.call_soon(start_rest)
     # Awaited one by one, at half the cost of `gather`: a task that fails cancels the others itself.
+    loop = asyncio.get_running_loop()
+    tasks = [loop.create_task(run(one)) for one in work]
     try:
         for task in tasks:
             await task
     except BaseException as error:
         first = failures[0] if failures else error
         if not isinstance(first, BudgetError):
-            cancel()
+            for task in tasks:
+                task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
     else:
         return
-    finally:
-        # The handle refers to functions that refer to it: without this, only the garbage collector ends that.
-        rest.cancel()
     # Raised here, so that the cancellation of another task does not become its context.
     raise first
 
@@ -293,7 +261,7 @@ class VotePlanRunner:
         return remaining[: votes_needed(criterion, votes, unasked, policy)]
 
     def _missing_calls(self, calls: Sequence[JudgeCall]) -> list[JudgeCall]:
-        return [call for call in calls if call.key not in self.votes] if self.votes else list(calls)
+        return [call for call in calls if call.key not in self.votes]
 
     async def _cast(self, calls: Sequence[JudgeCall]) -> None:
         raises = self.policy.aggregation.on_failure == "raise"

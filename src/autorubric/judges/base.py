@@ -8,7 +8,6 @@ import traceback
 from asyncio import CancelledError
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 
@@ -24,6 +23,7 @@ from autorubric.errors import (
 )
 from autorubric.scoring.votes import VoteExchange
 from autorubric.support.concurrency import is_cancelled
+from autorubric.support.objects import maker_of
 
 if TYPE_CHECKING:
     from autorubric.criteria.values import Submission
@@ -258,18 +258,10 @@ async def ask_judge_many(
 
 def reply_of(returned: Any) -> JudgeReply:
     """Return a judge's result as a `JudgeReply`; any other value is the answer, and None an abstention."""
-    if isinstance(returned, JudgeReply):
-        return returned
-    is_label = type(returned) is str and len(returned) < _LABEL_LENGTH
-    return _label_reply(returned) if is_label else JudgeReply(answer=returned)
+    return returned if isinstance(returned, JudgeReply) else _make_reply(answer=returned)
 
 
-_LABEL_LENGTH: Final = 100
-
-
-@lru_cache(maxsize=256)
-def _label_reply(label: str) -> JudgeReply:
-    return JudgeReply(answer=label)
+_make_reply: Final = maker_of(JudgeReply)
 
 
 def failure_of(judge_id: str, error: BaseException) -> JudgeError:

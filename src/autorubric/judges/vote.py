@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from contextvars import Context, copy_context
 from functools import partial
@@ -96,6 +96,7 @@ class _ThreadCast(NamedTuple):
     call: OneCall
     context: Context
     result: asyncio.Future[Any]
+    is_awaited: bool = False  # whether the result is that of an awaitable that the function returned
 
 
 async def cast_in_threads(
@@ -106,18 +107,15 @@ async def cast_in_threads(
 ) -> None:
     """Request votes from synchronous functions together; threads call one function after the other.
 
-    Calls `report` with the number of each call and its vote as it arrives, and raises the error that it
-    returns; a `BudgetError` is raised after all calls have ended.
+    `report` gets the number of each call and its vote as it arrives. The error that it returns is raised, a
+    `BudgetError` after all calls have ended.
     """
     waiting: list[_ThreadCast] = []
     failures: list[BudgetError] = []
 
     def end(place: int, seconds: float, outcome: JudgeReply | JudgeError | BudgetError) -> None:
-        if not isinstance(outcome, BudgetError):
-            member, request = calls[place]
-            failure = report(place, _make_cast(member, request, outcome, seconds))
-        else:
-            failure = report(place, outcome)
+        done = outcome if isinstance(outcome, BudgetError) else _make_cast(*calls[place], outcome, seconds)
+        failure = report(place, done)
         if isinstance(failure, BudgetError):
             failures.append(failure)
         elif failure is not None:
@@ -141,12 +139,13 @@ async def cast_in_threads(
         while waiting:
             await asyncio.wait([one.result for one in waiting], return_when=asyncio.FIRST_COMPLETED)
             for one in [one for one in waiting if one.result.done()]:
-                outcome = await _outcome_of(calls[one.place][0], one.result)
                 waiting.remove(one)
-                if isinstance(outcome, JudgeReply) and isawaitable(outcome.answer):
-                    made = asyncio.get_running_loop().create_task(_await(outcome.answer), context=one.context)
-                    waiting.append(one._replace(result=made))
+                has_value = not (one.is_awaited or one.result.cancelled() or one.result.exception())
+                if has_value and isawaitable(one.result.result()):
+                    made = one.context.run(asyncio.ensure_future, one.result.result())
+                    waiting.append(one._replace(result=made, is_awaited=True))
                     continue
+                outcome = await _outcome_of(calls[one.place][0], one.result)
                 await one.call.end()
                 end(one.place, clock() - one.started, outcome)
     finally:
@@ -156,10 +155,6 @@ async def cast_in_threads(
         await asyncio.gather(*[one.result for one in waiting], return_exceptions=True)
     if failures:
         raise failures[0]
-
-
-async def _await(value: Awaitable[Any]) -> Any:
-    return await value
 
 
 async def _outcome_of(
@@ -189,8 +184,7 @@ def _make_cast(
         answer = read_answer(request, outcome)
     except ReplyError as error:
         error.usage, error.cost, error.selected_model = outcome.usage, outcome.cost, outcome.model
-        if error.reply is None:
-            error.reply = reply_text(outcome.answer)
+        error.reply = reply_text(outcome.answer) if error.reply is None else error.reply
         return _failed_cast(member, request, error, seconds, outcome.exchanged)
     except Exception as error:
         # An object returned by a judge's own code may raise from any of its methods.
@@ -213,9 +207,9 @@ def _answered_vote(
 ) -> JudgeVote:
     level = request.criterion.level
     is_choice = level == "ordinal" or level == "nominal"
-    return make_vote(
-        judge_id=member.judge_id,
-        sample=request.sample,
+    return _vote(
+        member,
+        request,
         status="abstained" if answer.abstains else "answered",
         answer=answer.code,
         verdict=_verdict(answer) if level == "binary" else None,
@@ -224,9 +218,7 @@ def _answered_vote(
         value=answer.value,
         na=answer.na,
         reason=outcome.reason or answer.reason,
-        weight=member.weight,
         confidence=outcome.confidence,
-        order=request.order or None,
         model=outcome.model,
         truncated=outcome.truncated,
         token_usage=outcome.usage,

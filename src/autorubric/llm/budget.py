@@ -256,8 +256,6 @@ class SpendingLimit:
         self._wake()
 
     def _wake(self) -> None:
-        if not self._waiting:
-            return
         waiting, self._waiting = self._waiting, []
         for turn in waiting:
             loop = turn.get_loop()

@@ -162,17 +162,11 @@ class OpenAITransport:
 
 @dataclass(slots=True)
 class _Session:
-    """State shared by the requests of one event loop.
+    """State shared by the requests of one event loop."""
 
-    Attributes:
-        http: The HTTP session.
-        keeper: Closes the session with the loop.
-        deadlines: The deadlines of pending requests.
-    """
-
-    http: ClientSession
-    keeper: AsyncGenerator[ClientSession]
-    deadlines: Deadlines
+    http: ClientSession  # the HTTP session
+    keeper: AsyncGenerator[ClientSession]  # closes the session with the loop
+    deadlines: Deadlines  # the deadlines of pending requests
 
 
 @dataclass(slots=True)

@@ -129,26 +129,18 @@ class RequestGate(Protocol):
 
 
 class Traffic:
-    """The traffic to one provider in one event loop: current and recent requests, and learned limits.
-
-    Attributes:
-        running: Number of requests in flight.
-        sent: Number of requests sent so far.
-        line: Requests waiting for their turn, in order.
-        learned: The window of requests learned from rejections.
-        patience: The shortest patience (see `Limits`) of any caller so far, in seconds.
-    """
+    """The traffic to one provider in one event loop: current and recent requests, and learned limits."""
 
     __slots__ = ("learned", "line", "patience", "requests", "running", "sent", "tokens")
 
     def __init__(self) -> None:
-        self.running = 0
-        self.sent = 0
-        self.line: deque[_LocalSlot] = deque()
+        self.running = 0  # number of requests in flight
+        self.sent = 0  # number of requests sent so far
+        self.line: deque[_LocalSlot] = deque()  # requests waiting for their turn, in order
         self.requests = Window()
         self.tokens = Window()
-        self.learned = LearnedWindow()
-        self.patience = math.inf
+        self.learned = LearnedWindow()  # the window of requests learned from rejections
+        self.patience = math.inf  # the shortest patience (see `Limits`) of any caller so far, in seconds
 
     def admit(self) -> None:
         """Grant free slots to waiting requests, in order."""

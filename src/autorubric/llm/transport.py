@@ -132,38 +132,22 @@ _LONGEST_CUT_QUOTE: Final = 400
 
 
 class Exchange(NamedTuple, Generic[T]):
-    """The result of one question to a model.
+    """The result of one question to a model."""
 
-    Attributes:
-        answer: The parsed answer; None if the model refused.
-        refusal: The refusal text; None if the model answered.
-        model: The model that replied, as named by the provider.
-        usage: Total token usage of all attempts; None if no tokens were counted.
-        cost: Cost of all attempts in US dollars; None if a price is unknown, 0 for a cached reply.
-        reasoning: The model's reasoning for the last reply, if the provider returns it.
-        replies: Raw replies, oldest first; all but the last were unreadable.
-        messages: The conversation as first sent.
-        cached: Whether the reply came from the reply cache.
-        dropped_params: Parameters that were omitted because the provider does not support them.
-        asked: Number of requests that received a reply; 0 for a cached reply.
-        request_id: The provider's id for the last reply, if any.
-        attempted: Models that were called, in order; the last one replied.
-        tokens: The last reply's tokens with their log-probabilities, if they were requested and returned.
-    """
-
-    answer: T | None
-    refusal: str | None
-    model: str
-    usage: TokenUsage | None
-    cost: float | None
-    reasoning: str | None
-    replies: tuple[str, ...]
-    messages: tuple[Message, ...]
-    cached: bool
-    dropped_params: tuple[str, ...]
-    asked: int
-    request_id: str | None = None
-    attempted: tuple[str, ...] = ()
+    answer: T | None  # the parsed answer; None if the model refused
+    refusal: str | None  # the refusal text; None if the model answered
+    model: str  # the model that replied, as named by the provider
+    usage: TokenUsage | None  # total token usage of all attempts; None if no tokens were counted
+    cost: float | None  # cost of all attempts in US dollars; None if a price is unknown, 0 for a cached reply
+    reasoning: str | None  # the model's reasoning for the last reply, if the provider returns it
+    replies: tuple[str, ...]  # raw replies, oldest first; all but the last were unreadable
+    messages: tuple[Message, ...]  # the conversation as first sent
+    cached: bool  # whether the reply came from the reply cache
+    dropped_params: tuple[str, ...]  # parameters that were omitted because the provider does not support them
+    asked: int  # number of requests that received a reply; 0 for a cached reply
+    request_id: str | None = None  # the provider's id for the last reply, if any
+    attempted: tuple[str, ...] = ()  # models that were called, in order; the last one replied
+    # The last reply's tokens with their log-probabilities, if they were requested and returned.
     tokens: tuple[tuple[str, float], ...] = ()
 
 

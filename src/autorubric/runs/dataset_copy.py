@@ -33,14 +33,10 @@ class StoredDataset(NamedTuple):
 
 
 class LineSums:
-    """Digests of the lines of a dataset copy, of eight bytes per line.
-
-    Attributes:
-        sha256: SHA-256 of all lines together.
-    """
+    """Digests of the lines of a dataset copy, of eight bytes per line."""
 
     def __init__(self) -> None:
-        self.sha256 = hashlib.sha256()
+        self.sha256 = hashlib.sha256()  # SHA-256 of all lines together
         self._sums = bytearray()
 
     def add(self, line: bytes) -> None:

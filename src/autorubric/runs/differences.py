@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 from autorubric.criteria.base import BaseCriterion
 from autorubric.criteria.conditions import check_name, code_digest, find_check
@@ -29,24 +29,18 @@ def _digest_of(text: str) -> str:
     return sha256(text.encode("ascii")).hexdigest()[:16]
 
 
-_Ends: TypeAlias = dict[tuple[str, str], str]
-"""By criterion and judge, the JSON of the dependencies of a vote that do not differ between items."""
-
-
 class VoteDigests:
     """Digests of the dependencies of each vote of a run; digests shared by items are computed once."""
 
     def __init__(self, shared: Rubric | None, asking: Mapping[str, Json]) -> None:
         self._shared = shared
         self._asking = asking
-        self._criteria: dict[str, str] = {}
-        self._ends: _Ends = {}
+        self._shared_ends: dict[tuple[str, ...], str] = {}
         self._judges: dict[str, str] = {}
 
     def item(self, fingerprint: str, rubric: Rubric) -> ItemDigests:
         """Return the digests for an item with this fingerprint and rubric."""
-        known = (self._criteria, self._ends) if rubric is self._shared else ({}, {})
-        return ItemDigests(fingerprint, rubric, self, *known)
+        return ItemDigests(fingerprint, rubric, self, self._shared_ends if rubric is self._shared else {})
 
     def judge(self, judge_id: str) -> str:
         """Return the digest of the dependencies of a judge's votes, apart from item and criterion."""
@@ -69,32 +63,28 @@ class ItemDigests:
     fingerprint: str  # digest of the parts of the item that judges see
     rubric: Rubric
     _run: VoteDigests
-    _criteria: dict[str, str]
-    _ends: _Ends
+    # By criterion and judge, the JSON of the dependencies apart from the item; by criterion, its digest.
+    _ends: dict[tuple[str, ...], str]
 
-    def of(self, criterion: BaseCriterion, judge_id: str) -> str:
+    def of(self, criterion: str, judge_id: str) -> str:
         """Return the digest for one criterion and judge."""
         # This runs for every vote, and all of the JSON but the fingerprint is equal for all items.
-        key = (criterion.name or "", judge_id)
-        end = self._ends.get(key)
+        end = self._ends.get((criterion, judge_id))
         if end is None:
-            end = self._ends[key] = self._end(criterion, judge_id)
+            end = self._ends[criterion, judge_id] = self._end(self.rubric.by_name(criterion), judge_id)
         return _digest_of(f'["{self.fingerprint}",{end}')
 
     def fits(self, criterion: str, judge_id: str, stored: str) -> bool:
         """Return whether a stored digest matches the current item, criterion and judge."""
-        end = self._ends.get((criterion, judge_id))
-        if end is None:
-            names = self.rubric.names
-            return criterion in names and self.of(self.rubric.by_name(criterion), judge_id) == stored
-        return _digest_of(f'["{self.fingerprint}",{end}') == stored
+        is_known = (criterion, judge_id) in self._ends or criterion in self.rubric.names
+        return is_known and self.of(criterion, judge_id) == stored
 
     def _end(self, criterion: BaseCriterion, judge_id: str) -> str:
         """Return the JSON of the dependencies apart from the item, without its opening bracket."""
-        name = criterion.name or ""
-        if name not in self._criteria:
-            self._criteria[name] = digest([criterion.vote_fields(), self.rubric.guidelines])
-        parts: list[Json] = [self._criteria[name], self._run.judge(judge_id)]
+        own = (criterion.name or "",)
+        if own not in self._ends:
+            self._ends[own] = digest([criterion.vote_fields(), self.rubric.guidelines])
+        parts: list[Json] = [self._ends[own], self._run.judge(judge_id)]
         if criterion.check is not None:
             parts.append(self._run.check(check_name(criterion.check)))
         return _canonical_json(parts)[1:]

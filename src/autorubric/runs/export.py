@@ -8,6 +8,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, get_args
 from xml.etree import ElementTree
 
@@ -367,15 +368,10 @@ def _parquet(frame: pd.DataFrame) -> bytes:
 
 def _flat(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the DataFrame with all cells converted to strings and numbers."""
-    from pandas.api.types import infer_dtype  # imported late, like pandas
-
     flat = frame.copy()
     for column in flat.columns:
-        cells = flat[column]
-        if cells.dtype == object and infer_dtype(cells) == "string":
-            flat[column] = cells.where(cells.notna(), None)
-        elif cells.dtype == object:
-            flat[column] = cells.map(_cell).astype(object)
+        if flat[column].dtype == object:
+            flat[column] = flat[column].map(_cell).astype(object)
     return flat
 
 
@@ -394,31 +390,18 @@ def _lines(frame: pd.DataFrame) -> bytes:
 
 def _json_cells(column: pd.Series) -> list[str]:
     """Return the cells as JSON; equal cells are converted once."""
-    import pandas as pd  # imported late, like above
+    known = lru_cache(maxsize=None, typed=True)(json.dumps)
 
-    if isinstance(column.dtype, pd.StringDtype) or column.dtype.kind in "iub":
-        places, distinct = pd.factorize(column)
-        texts = [*map(json.dumps, distinct.tolist()), "null"]
-        return [texts[place] for place in places.tolist()]
-    known: dict[tuple[type, Any], str] = {}
-    found = []
-    for cell, is_missing in zip(column.astype(object).tolist(), column.isna().tolist(), strict=True):
+    def convert(cell: Any, is_missing: bool) -> str:
         kind = cell.__class__
         if is_missing:
-            found.append("null")
+            return "null"
         # 0.0 and -0.0 are equal, so floats are not looked up.
-        elif kind is float and math.isfinite(cell):
-            found.append(repr(cell))
-        elif kind in _HASHABLE:
-            if (kind, cell) not in known:
-                known[kind, cell] = json.dumps(cell)
-            found.append(known[kind, cell])
-        else:
-            found.append(json.dumps(cell, allow_nan=False, default=_bare))
-    return found
+        if kind is float and math.isfinite(cell):
+            return repr(cell)
+        return known(cell) if kind in (str, int, bool) else json.dumps(cell, allow_nan=False, default=_bare)
 
-
-_HASHABLE: Final = (str, int, bool)
+    return list(map(convert, column.astype(object).tolist(), column.isna().tolist()))
 
 
 def _bare(cell: Any) -> Any:

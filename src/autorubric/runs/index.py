@@ -8,10 +8,12 @@ offset on there may be open votes, so that opening a run need not read every vot
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 
 from autorubric.datasets.dataset import RubricDataset
 from autorubric.errors import RunFormatError
@@ -36,6 +38,9 @@ if TYPE_CHECKING:
     from autorubric.runs.store import RunStore
 
 _FEW = 4096
+
+OpenLog: TypeAlias = Callable[[str], BinaryIO]
+"""Returns an open log of a run folder by its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,17 +173,17 @@ class RunIndex:
         kind = f"truncated or damaged lines of {file} were skipped"
         self.notices.add(kind, f"{file}: {where} is truncated or damaged and was skipped")
 
-    def line(self, position: int, logs: OpenLogs | None = None) -> StoredItem | None:
+    def line(self, position: int, logs: OpenLog | None = None) -> StoredItem | None:
         """Return the latest line of the item at a position; None if the item has no line."""
         if self.lines[position] < 0:
             return None
-        with OpenLogs(self.path) as own:
-            file = (logs or own).file(ITEMS)
+        with opened_logs(self.path) as own:
+            file = (logs or own)(ITEMS)
             file.seek(self.lines[position])
             return StoredItem(**item_of_line(file.readline())[0])
 
     def votes(
-        self, item_id: str, line: StoredItem | None, logs: OpenLogs | None = None
+        self, item_id: str, line: StoredItem | None, logs: OpenLog | None = None
     ) -> list[tuple[int, StoredVote]]:
         """Return all votes stored for an item, oldest first, each with its offset."""
         open_votes = self.open_votes.get(item_id, ())
@@ -186,8 +191,8 @@ class RunIndex:
         found: list[tuple[int, StoredVote]] = []
         if not offsets:
             return found
-        with OpenLogs(self.path) as own:
-            file, read = (logs or own).file(VOTES), -1
+        with opened_logs(self.path) as own:
+            file, read = (logs or own)(VOTES), -1
             for offset in offsets:
                 at = self.moved.get(offset, offset)
                 if at != read:
@@ -223,25 +228,11 @@ class RunIndex:
                 yield StoredItem(**{**item, "position": at})
 
 
-class OpenLogs:
-    """The logs of a run folder, which are opened when they are first read and closed together."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._files: dict[str, BinaryIO] = {}
-
-    def __enter__(self) -> OpenLogs:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        for file in self._files.values():
-            file.close()
-
-    def file(self, name: str) -> BinaryIO:
-        """Return an open log."""
-        if name not in self._files:
-            self._files[name] = (self._folder / name).open("rb")
-        return self._files[name]
+@contextmanager
+def opened_logs(folder: Path) -> Iterator[OpenLog]:
+    """Yield a function that opens a log of a run folder on first use; all are closed together."""
+    with ExitStack() as stack:
+        yield cache(lambda name: stack.enter_context((folder / name).open("rb")))
 
 
 def bytes_lost(log: Path, logs: LogEntries) -> int:

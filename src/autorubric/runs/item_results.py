@@ -17,7 +17,7 @@ from autorubric.datasets.dataset import RubricDataset
 from autorubric.errors import ReplyError
 from autorubric.grading.base import GradingTask
 from autorubric.runs.differences import VoteDigests, basis_of, mapping_in
-from autorubric.runs.index import OpenLogs, RunIndex
+from autorubric.runs.index import OpenLog, RunIndex, opened_logs
 from autorubric.runs.items import GradedItem, ItemResult, ItemTally, outcome_of
 from autorubric.runs.lines import StoredItem
 from autorubric.runs.manifest import ITEMS, SNAPSHOT, VOTES
@@ -32,7 +32,7 @@ from autorubric.runs.vote_reader import (
 )
 from autorubric.scoring.report_builder import scored_report
 from autorubric.scoring.votes import Votes
-from autorubric.support.objects import IdentityCache
+from autorubric.support.objects import IdentityCache, Memo
 from autorubric.support.record_log import crc_of
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ class ReusableVotes:
 
     def _updated_vote(self, criterion: BaseCriterion, vote: JudgeVote) -> JudgeVote:
         """Return a vote with the judge's current weight and the current values of the options."""
-        value = _value_of(criterion, vote.answer)
+        value = _answer_value(criterion, vote.answer)
         weight = self._weights.get(vote.judge_id, vote.weight)
         if weight == vote.weight and value == vote.value:
             return vote
@@ -121,10 +121,6 @@ class ReusableVotes:
 
     def _in_panel_order(self, votes: Sequence[JudgeVote], declared: tuple[str, ...]) -> list[JudgeVote]:
         """Return the votes sorted by judge, sample and displayed order."""
-
-        places = [self._panel.get(vote.judge_id, len(self._panel)) for vote in votes]
-        if places == sorted(set(places)):
-            return list(votes)
 
         def key(vote: JudgeVote) -> tuple[int, int, bool]:
             swapped = vote.order is not None and tuple(vote.order) != declared
@@ -155,24 +151,20 @@ class ReusableVotes:
         return self._in_panel_order(updated, declared)
 
 
-_VALUES: Final = IdentityCache[BaseCriterion, dict[tuple[type, Any], float | None]](lambda criterion: {})
+_VALUES: Final = IdentityCache[BaseCriterion, Memo[float | None]](lambda criterion: Memo())
 """Values of answers by criterion."""
 
-_MOST_VALUES: Final = 1024
 
-
-def _value_of(criterion: BaseCriterion, answer: Json) -> float | None:
+def _answer_value(criterion: BaseCriterion, answer: Json) -> float | None:
     """Return the value of a vote's answer, computed once for equal answers to a criterion."""
-    if not isinstance(answer, str | int | float) or criterion.level == "ranking":
+
+    def value() -> float | None:
         read = criterion.parse_truth(answer)
         return None if read is None else read.value
-    known, key = _VALUES.of(criterion), (type(answer), answer)
-    if key not in known:
-        if len(known) >= _MOST_VALUES:
-            known.clear()
-        read = criterion.parse_truth(answer)
-        known[key] = None if read is None else read.value
-    return known[key]
+
+    if not isinstance(answer, str | int | float) or criterion.level == "ranking":
+        return value()
+    return _VALUES.of(criterion).once((type(answer), answer), value)
 
 
 def answered_votes(
@@ -226,11 +218,7 @@ class View(Sequence[ViewedT], Generic[ViewedT]):
 
 
 class StoredResults(View[ItemResult]):
-    """A sequence with one result per item, in dataset order, read from the run folder on access.
-
-    Attributes:
-        notices: Notices about skipped votes.
-    """
+    """A sequence with one result per item, in dataset order, read from the run folder on access."""
 
     def __init__(
         self,
@@ -242,7 +230,7 @@ class StoredResults(View[ItemResult]):
         unfinished: bool,
         is_penalised: bool = False,
     ) -> None:
-        self.notices = Notices()
+        self.notices = Notices()  # notices about skipped votes
         self._index = index
         self._dataset = dataset
         self._reusable = reusable
@@ -271,7 +259,7 @@ class StoredResults(View[ItemResult]):
     def __iter__(self) -> Iterator[ItemResult]:
         # The dataset keeps the last item of an iteration, which is faster than access by position.
         items = enumerate(self._dataset.items)
-        with OpenLogs(self._index.path) as logs:
+        with opened_logs(self._index.path) as logs:
             for position in self._positions:
                 next(at for at, _ in items if at == position)
                 yield self._result(position, logs)
@@ -352,7 +340,7 @@ class StoredResults(View[ItemResult]):
         places = array("q", sorted(line.position for line in self.lines() if wanted(line)))
         return View(len(places), lambda place: self._result(places[place]))
 
-    def _result(self, position: int, logs: OpenLogs | None = None) -> ItemResult:
+    def _result(self, position: int, logs: OpenLog | None = None) -> ItemResult:
         line = self._made.get(position) or self._index.line(position, logs)
         assert line is not None
         return ItemResult(
@@ -364,7 +352,7 @@ class StoredResults(View[ItemResult]):
         )
 
     def _report(
-        self, position: int, line: StoredItem, notices: Notices, logs: OpenLogs | None = None
+        self, position: int, line: StoredItem, notices: Notices, logs: OpenLog | None = None
     ) -> tuple[EnsembleEvaluationReport, bool]:
         """Return the report on an item and whether the item has votes."""
         task = grading_task(self._dataset, position)
@@ -378,18 +366,15 @@ class StoredResults(View[ItemResult]):
         All votes are read once, in file order, and the reports are kept. Votes with the same answer share one
         object, and so do reports on a criterion with the same votes. Their reasons, errors, tokens, costs and
         durations are therefore those of one of these votes, and must not be used.
-
-        Raises:
-            RunFormatError: If the votes have changed since the run was opened.
         """
-        if self._decided is None:
-            found = []
-            for one in self._decide():
-                found.append(one)
-                yield one
-            self._decided = found
-        else:
+        if self._decided is not None:
             yield from self._decided
+            return
+        found = []
+        for one in self._decide():
+            found.append(one)
+            yield one
+        self._decided = found
 
     def scores_and_reports(
         self,
@@ -399,11 +384,7 @@ class StoredResults(View[ItemResult]):
             # Votes that are newer than an item's line are not in its stored score.
             for one in self:
                 report = one.report
-                yield (
-                    (one.item_idx, None, None)
-                    if report is None
-                    else (one.item_idx, report.score, report.report)
-                )
+                yield one.item_idx, *((None, None) if report is None else (report.score, report.report))
             return
         for score, (position, reports) in zip(self.scores(), self.criterion_reports(), strict=True):
             yield position, score, reports

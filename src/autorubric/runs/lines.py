@@ -9,23 +9,18 @@ from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import cache, lru_cache
 from pathlib import Path
-from types import NoneType, UnionType
-from typing import Annotated, Any, Final, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
+from types import UnionType
+from typing import Annotated, Any, Final, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 from pydantic_core import CoreConfig, CoreSchema, SchemaSerializer
 from pydantic_core.core_schema import (
     any_schema,
-    bool_schema,
     dataclass_args_schema,
     dataclass_field,
     dataclass_schema,
     float_schema,
-    int_schema,
-    list_schema,
-    literal_schema,
     nullable_schema,
-    str_schema,
     with_default_schema,
 )
 
@@ -219,26 +214,19 @@ def _bounded(hint: Any) -> Any:
 
 
 def _schema_of(hint: Any) -> CoreSchema:
-    """Return the schema of a type for writing."""
-    origin, arguments = get_origin(hint), get_args(hint)
-    if origin in (Union, UnionType):
-        (alone,) = (one for one in arguments if one is not NoneType)
-        return nullable_schema(_schema_of(alone))
-    if origin is Literal:
-        return literal_schema(list(arguments))
-    if origin is tuple:
-        return list_schema(_schema_of(arguments[0]))
-    if hint is Any:
-        return any_schema()
-    return str_schema() if issubclass(hint, str) else _PLAIN[hint]
+    """Return the schema of a field for writing."""
+    kinds = {hint, *get_args(hint)}
+    if found := [one for one in kinds if is_dataclass(one)]:
+        return nullable_schema(_instance_of(found[0]))
+    # As floats, whole numbers are written with a decimal point.
+    return nullable_schema(float_schema()) if float in kinds else any_schema()
 
 
 def _instance_of(kind: Any) -> CoreSchema:
     """Return the schema of a dataclass instance, with defaults, so that they can be omitted when writing."""
     hints, held = get_type_hints(kind), []
     for one in fields(kind):
-        within = [each for each in get_args(hints[one.name]) if is_dataclass(each)]
-        schema = nullable_schema(_instance_of(within[0])) if within else _schema_of(hints[one.name])
+        schema = _schema_of(hints[one.name])
         if one.default is not MISSING:
             schema = with_default_schema(schema, default=one.default)
         held.append(dataclass_field(one.name, schema))
@@ -246,7 +234,6 @@ def _instance_of(kind: Any) -> CoreSchema:
     return dataclass_schema(kind, dataclass_args_schema(kind.__name__, held), names, slots=True)
 
 
-_PLAIN: Final = {bool: bool_schema(), int: int_schema(), float: float_schema()}
 # A judge's answer may contain NaN or infinity, which must be kept and not become null.
 _WRITING: Final = CoreConfig(ser_json_inf_nan="constants")
 # Integers are bounded so that offsets stay valid, and floats so that they are finite.

@@ -23,27 +23,16 @@ from autorubric.support.reading_errors import nearest_key
 
 
 class Policies(TypedDict, total=False):
-    """Policies that override a run's policies; omitted options keep their values.
+    """Policies that override a run's policies; omitted options keep their values."""
 
-    Attributes:
-        aggregation: Aggregation of binary criteria.
-        ordinal_aggregation: Aggregation of ordered scales and numbers.
-        nominal_aggregation: Aggregation of unordered choices.
-        ranking_aggregation: Aggregation of compared candidates.
-        on_failure: How an unreadable reply counts: `conservative` or `exclude`.
-        cannot_assess_config: How to count criteria that the panel could not assess.
-        normalize: Whether to scale the score to [0, 1].
-        judge_weights: Positive weights by judge id; omitted judges keep their weights.
-    """
-
-    aggregation: str
-    ordinal_aggregation: str
-    nominal_aggregation: str
-    ranking_aggregation: str
-    on_failure: str
-    cannot_assess_config: CannotAssessConfig
-    normalize: bool
-    judge_weights: Mapping[str, float]
+    aggregation: str  # aggregation of binary criteria
+    ordinal_aggregation: str  # aggregation of ordered scales and numbers
+    nominal_aggregation: str  # aggregation of unordered choices
+    ranking_aggregation: str  # aggregation of compared candidates
+    on_failure: str  # how an unreadable reply counts: `conservative` or `exclude`
+    cannot_assess_config: CannotAssessConfig  # how to count criteria that the panel could not assess
+    normalize: bool  # whether to scale the score to [0, 1]
+    judge_weights: Mapping[str, float]  # positive weights by judge id; omitted judges keep their weights
 
 
 def rescore(path: Path, rubric: Rubric | None, policies: Policies) -> StoredRun:

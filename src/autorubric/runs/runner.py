@@ -141,7 +141,7 @@ class RunWriter:
         """Store a vote as it arrives."""
         item_id, name, vote, exchanged = event
         digests = self._under_way[item_id].digests
-        digest = digests.of(digests.rubric.by_name(name), vote.judge_id)
+        digest = digests.of(name, vote.judge_id)
         self._opened.store.add_vote(StoredVote(item_id, name, digest, vote), exchanged)
         self._progress.vote()
         if self._errors is not None:

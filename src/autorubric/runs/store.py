@@ -43,16 +43,10 @@ if TYPE_CHECKING:
 
 
 class RunStore:
-    """Writer of a run folder, which keeps the folder locked.
-
-    Attributes:
-        path: The run folder.
-        store_prompts: Whether requests and replies are stored.
-        mark: Initial value of the checksums of lines; it must be set before anything is written.
-    """
+    """Writer of a run folder, which keeps the folder locked."""
 
     def __init__(self, path: Path, *, store_prompts: bool = True) -> None:
-        self.path = path
+        self.path = path  # the run folder
         self._logs: dict[str, AppendLog] = {}
         check_files(path)
         self._lock = FileLock(path / LOCK)
@@ -61,8 +55,8 @@ class RunStore:
                 told = f"{self._lock.holder()} is writing to {path}; wait, or choose another experiment_name"
                 raise RunLockedError(told)
         remove_abandoned(path)
-        self.store_prompts = store_prompts
-        self.mark = 0
+        self.store_prompts = store_prompts  # whether requests and replies are stored
+        self.mark = 0  # initial value of the checksums of lines; it must be set before anything is written
         self._n_items = 0
         self._open_from: int | None = None
         self._sums = LineSums()

@@ -181,23 +181,16 @@ RankingAggregation = Literal["borda", "bradley_terry"]
 
 
 class AggregationPolicy(BaseModel):
-    """Policy for combining votes into decisions, with one method per measurement level.
-
-    Attributes:
-        aggregation: Method for binary criteria.
-        ordinal_aggregation: Method for ordered scales and numbers.
-        nominal_aggregation: Method for unordered choices.
-        ranking_aggregation: Method for comparisons of candidates.
-        on_failure: What to do with a reply that cannot be parsed: count it as the conservative answer,
-            exclude it, or raise an error.
-    """
+    """Policy for combining votes into decisions, with one method per measurement level."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    aggregation: BinaryAggregation = "majority"
-    ordinal_aggregation: OrdinalAggregation = "mean"
-    nominal_aggregation: NominalAggregation = "mode"
-    ranking_aggregation: RankingAggregation = "borda"
+    aggregation: BinaryAggregation = "majority"  # method for binary criteria
+    ordinal_aggregation: OrdinalAggregation = "mean"  # method for ordered scales and numbers
+    nominal_aggregation: NominalAggregation = "mode"  # method for unordered choices
+    ranking_aggregation: RankingAggregation = "borda"  # method for comparisons of candidates
+    # What to do with a reply that cannot be parsed: count it as the conservative answer, exclude it, or
+    # raise an error.
     on_failure: OnFailure = "conservative"
 
     @field_validator("*", mode="before")

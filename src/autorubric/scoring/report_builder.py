@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -27,7 +27,7 @@ from autorubric.scoring.score import (
 )
 from autorubric.scoring.votes import Decision, JudgeVote, Votes, count_verdicts
 from autorubric.support.field_types import Share
-from autorubric.support.objects import IdentityCache, maker_of
+from autorubric.support.objects import IdentityCache, Memo, maker_of
 
 Reports: TypeAlias = Sequence[EnsembleCriterionReport]
 
@@ -77,25 +77,18 @@ def confidence_of(votes: Sequence[JudgeVote], decision: Decision) -> float | Non
 
 
 class GradingPolicy(BaseModel):
-    """The rules that turn votes into decisions and decisions into a score.
-
-    Attributes:
-        aggregation: How votes are combined.
-        cannot_assess: How criteria that have no judgment count in the score.
-        length_penalty: Penalty for length; None for no penalty.
-        normalize: Whether the score is normalized to [0, 1].
-        escalation: Rule for escalating uncertain criteria to other judges; None for no escalation.
-        stop_when_decided: Whether votes that can no longer change a verdict are skipped.
-    """
+    """The rules that turn votes into decisions and decisions into a score."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    aggregation: AggregationPolicy = Field(default_factory=AggregationPolicy)
+    aggregation: AggregationPolicy = Field(default_factory=AggregationPolicy)  # how votes are combined
+    # How criteria that have no judgment count in the score.
     cannot_assess: CannotAssessConfig = Field(default_factory=CannotAssessConfig)
-    length_penalty: LengthPenalty | None = None
-    normalize: bool = True
+    length_penalty: LengthPenalty | None = None  # penalty for length; None for no penalty
+    normalize: bool = True  # whether the score is normalized to [0, 1]
+    # Rule for escalating uncertain criteria to other judges; None for no escalation.
     escalation: EscalationRule | None = None
-    stop_when_decided: bool = False
+    stop_when_decided: bool = False  # whether votes that can no longer change a verdict are skipped
 
 
 def build_report(
@@ -206,12 +199,10 @@ class _Outcome(NamedTuple):
     escalated: bool
 
 
-_OUTCOMES: Final = IdentityCache[
-    GradingPolicy, IdentityCache[BaseCriterion, dict[tuple[Any, ...], _Outcome]]
-](lambda policy: IdentityCache(lambda criterion: {}))
+_OUTCOMES: Final = IdentityCache[GradingPolicy, IdentityCache[BaseCriterion, Memo[_Outcome]]](
+    lambda policy: IdentityCache(lambda criterion: Memo())
+)
 """Outcomes of equal votes, by policy and criterion."""
-
-_MOST_OUTCOMES: Final = 1024
 
 
 def _known_outcome(criterion: BaseCriterion, votes: Sequence[JudgeVote], policy: GradingPolicy) -> _Outcome:
@@ -219,7 +210,6 @@ def _known_outcome(criterion: BaseCriterion, votes: Sequence[JudgeVote], policy:
     # A comparison is another object for each item, and answers with parts are seldom equal.
     if criterion.level == "ranking" or not _PLAIN.issuperset([type(one.answer) for one in votes]):
         return _decide(criterion, votes, policy)
-    known = _OUTCOMES.of(policy).of(criterion)
     key = tuple([
         (
             one.judge_id, one.sample, one.status, type(one.answer), one.answer, one.weight, one.unreadable,
@@ -227,12 +217,7 @@ def _known_outcome(criterion: BaseCriterion, votes: Sequence[JudgeVote], policy:
         )
         for one in votes
     ])  # fmt: skip
-    found = known.get(key)
-    if found is None:
-        if len(known) >= _MOST_OUTCOMES:
-            known.clear()
-        found = known[key] = _decide(criterion, votes, policy)
-    return found
+    return _OUTCOMES.of(policy).of(criterion).once(key, lambda: _decide(criterion, votes, policy))
 
 
 _PLAIN: Final = frozenset((str, int, float, bool, type(None)))
@@ -303,19 +288,14 @@ def _apply_condition(
     )
 
 
-_TREES: Final = IdentityCache[RubricGroup, dict[tuple[Any, ...], TreeScore]](lambda root: {})
+_TREES: Final = IdentityCache[RubricGroup, Memo[TreeScore]](lambda root: Memo())
 """Scores of equal entries, by tree."""
 
 
 def _known_score(root: RubricGroup, entries: Mapping[str, Entry], policy: GradingPolicy) -> TreeScore:
     """Return the score of entries in the order of the tree's leaves, computed once for equal entries."""
-    known, key = _TREES.of(root), (policy.normalize, *entries.values())
-    found = known.get(key)
-    if found is None:
-        if len(known) >= _MOST_OUTCOMES:
-            known.clear()
-        found = known[key] = score_tree(root, entries, normalize=policy.normalize)
-    return found
+    key = (policy.normalize, *entries.values())
+    return _TREES.of(root).once(key, lambda: score_tree(root, entries, normalize=policy.normalize))
 
 
 def _score(root: RubricGroup, reports: Reports, policy: GradingPolicy) -> TreeScore:

@@ -307,9 +307,16 @@ class _ThreadCalls:
                 future.set_exception(error)
 
     def _continue(self) -> None:
-        # An executor that was shut down with its loop takes no more tasks; nothing waits for their results.
-        with suppress(RuntimeError):
+        try:
             asyncio.get_running_loop().run_in_executor(None, self._work)
+        except RuntimeError as error:
+            # The executor was shut down, and takes no more tasks.
+            with self._lock:
+                self._n_tasks -= 1
+                is_last = not self._n_tasks
+            while is_last and self._waiting:
+                self._done.append((self._waiting.popleft()[0], None, error))
+            self._deliver()
 
 
 _THREAD_CALLS: Final = IdentityCache[asyncio.AbstractEventLoop, _ThreadCalls](_ThreadCalls)

@@ -62,20 +62,10 @@ def _compile(schema: Any, definitions: Any, inside: tuple[str, ...]) -> Check:
         for kind in checks.keys() & made.keys():
             checks[kind].append(made[kind])
 
-    # The exact type: True is no integer, and subclasses may compare differently.
-    if len(checks) == 1 and max(map(len, checks.values())) < 2:
-        ((only, made_of),) = checks.items()
-        own = made_of[0] if made_of else None
-        return lambda data: type(data) is only and (own is None or own(data))
-
     def conforms(data: Any) -> bool:
+        # The exact type: True is no integer, and subclasses may compare differently.
         wanted = checks.get(type(data))
-        if wanted is None:
-            return False
-        for check in wanted:  # noqa: SIM110 - a generator would take longer
-            if not check(data):
-                return False
-        return True
+        return wanted is not None and all(check(data) for check in wanted)
 
     return conforms
 
@@ -106,10 +96,8 @@ def _keyword_checks(
             return dict.fromkeys((int, float), lambda data: data >= given)
         case "maximum":
             return dict.fromkeys((int, float), lambda data: data <= given)
-        case "minLength":
-            return {str: lambda data: len(data) >= given}
-        case "minItems":
-            return {list: lambda data: len(data) >= given}
+        case "minLength" | "minItems":
+            return {str if keyword == "minLength" else list: lambda data: len(data) >= given}
         case "$ref" if (found := _LOCAL.fullmatch(given)) and found[1] not in inside:
             check = _compile(definitions[found[1]], definitions, (*inside, found[1]))
             return dict.fromkeys((kind for kinds in _TYPES.values() for kind in kinds), check)

@@ -244,18 +244,13 @@ WorkT = TypeVar("WorkT")
 
 
 class DraftPass(ABC, Generic[WorkT]):
-    """A pass over drafts, whose records are appended to files as they arrive, so that it can be resumed.
+    """A pass over drafts, whose records are appended to files as they arrive, so that it can be resumed."""
 
-    Attributes:
-        stem: Beginning of the names of the manifest, the statistics and the file of unfinished drafts.
-        names: Names of the files of records.
-        digest_key: Key of the digest in a record that says what the record depends on.
-        window: Default number of drafts in progress, and therefore the most whose work is lost on a kill.
-    """
-
+    # Beginning of the names of the manifest, the statistics and the file of unfinished drafts.
     stem: ClassVar[str]
-    names: ClassVar[tuple[str, ...]]
-    digest_key: ClassVar[str]
+    names: ClassVar[tuple[str, ...]]  # names of the files of records
+    digest_key: ClassVar[str]  # key of the digest in a record that says what the record depends on
+    # Default number of drafts in progress, and therefore the most whose work is lost on a kill.
     window: ClassVar[int]
 
     def __init__(self, options: DraftOptions, out_dir: str | Path, inputs: Mapping[str, str | Path]) -> None:

@@ -199,15 +199,11 @@ _ROUNDING: Final = 1e-9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RubricEvaluation:
-    """The evaluation of one candidate on a rubric.
+    """The evaluation of one candidate on a rubric."""
 
-    Attributes:
-        reports: The evaluation reports: one, or for a reevaluation one per fresh grading.
-        min_score: The minimum score for passing.
-    """
-
+    # The evaluation reports: one, or for a reevaluation one per fresh grading.
     reports: tuple[EnsembleEvaluationReport, ...]
-    min_score: float
+    min_score: float  # the minimum score for passing
 
     @property
     def score(self) -> float | None:

@@ -238,23 +238,16 @@ class StrategyCandidate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reevaluation:
-    """A second evaluation of the best candidate, using votes that were not used to choose it.
+    """A second evaluation of the best candidate, using votes that were not used to choose it."""
 
-    Attributes:
-        candidate: Number of the candidate.
-        votes: Number of fresh votes per evaluation.
-        cost: Cost based on the fresh votes; None if there is no cost function or an error occurred.
-        verified: Whether the candidate passes based on the fresh votes; None if unknown.
-        evaluations: The verification's evaluations, followed by the cost's evaluations.
-        error: The error that occurred; None if no error occurred.
-    """
-
-    candidate: int
-    votes: int
+    candidate: int  # number of the candidate
+    votes: int  # number of fresh votes per evaluation
+    # Cost based on the fresh votes; None if there is no cost function or an error occurred.
     cost: float | None = None
-    verified: bool | None = None
+    verified: bool | None = None  # whether the candidate passes based on the fresh votes; None if unknown
+    # The verification's evaluations, followed by the cost's evaluations.
     evaluations: tuple[Evaluation, ...] = ()
-    error: str | None = None
+    error: str | None = None  # the error that occurred; None if no error occurred
 
     def to_dict(self) -> dict[str, Json]:
         """Return the reevaluation as JSON-compatible data."""

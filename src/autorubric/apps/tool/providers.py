@@ -259,24 +259,17 @@ def _exit_error(error: BaseException) -> JudgeError:
 
 @dataclass(kw_only=True)
 class CritiqueJudge:
-    """A judge that asks one evaluator about all criteria of a request at once.
+    """A judge that asks one evaluator about all criteria of a request at once."""
 
-    Attributes:
-        judge_id: Name of the provider.
-        evaluator: The evaluator: any value accepted by `Critic`.
-        request: The request to evaluate.
-        content_note: A note about the content for the critic.
-        findings: The findings in the reply; None until the reply has arrived.
-        reply: The reply with its usage and cost; None until the reply has arrived.
-        failure: The error that occurred; None if no error occurred.
-    """
-
-    judge_id: str
-    evaluator: Any
-    request: CritiqueRequest
-    content_note: str
+    judge_id: str  # name of the provider
+    evaluator: Any  # the evaluator: any value accepted by `Critic`
+    request: CritiqueRequest  # the request to evaluate
+    content_note: str  # a note about the content for the critic
+    # The findings in the reply; None until the reply has arrived.
     findings: CritiqueFindings | None = field(default=None, init=False)
+    # The reply with its usage and cost; None until the reply has arrived.
     reply: JudgeReply | None = field(default=None, init=False)
+    # The error that occurred; None if no error occurred.
     failure: JudgeError | None = field(default=None, init=False)
 
     async def ask(self, request: JudgeRequest) -> JudgeReply:
