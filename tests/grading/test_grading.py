@@ -811,3 +811,48 @@ def test_grading_leaves_nothing_to_the_garbage_collector() -> None:
 
     collected(1)
     assert collected(40) - collected(10) < 30
+
+
+def test_each_call_has_its_own_context() -> None:
+    """A context variable that one call of an async function sets is not seen by the next."""
+    variable: ContextVar[int] = ContextVar("variable", default=0)
+    seen: list[int] = []
+
+    async def judge(request: JudgeRequest) -> str:
+        seen.append(variable.get())
+        variable.set(variable.get() + 1)
+        return "MET"
+
+    grade([JudgeSpec(judge, "one"), JudgeSpec(judge, "two")])
+    assert seen == [0] * 6
+
+
+def test_an_executor_that_was_shut_down_is_an_error_until_it_is_replaced() -> None:
+    """Nothing waits for a thread that never comes."""
+
+    async def judged() -> list[str | None]:
+        grader, loop = CriterionGrader(judges=[lambda request: "MET"]), asyncio.get_running_loop()
+        await RUBRIC.grade("A text.", grader)
+        await loop.shutdown_default_executor()
+        errors = []
+        for executor in (None, ThreadPoolExecutor(1)):
+            if executor is not None:
+                loop.set_default_executor(executor)
+                loop._executor_shutdown_called = False  # type: ignore[attr-defined]
+            report = await asyncio.wait_for(RUBRIC.grade("A text.", grader), 60)
+            errors.append(report.report[0].votes[0].error)
+        return errors
+
+    first, second = asyncio.run(judged())
+    assert first is not None and "RuntimeError" in first and "shutdown" in first
+    assert second is None
+
+
+def test_the_result_of_a_function_is_awaited_once() -> None:
+    """An awaitable that gives another awaitable is not an answer."""
+
+    async def forever() -> Any:
+        return forever()
+
+    report = grade([JudgeSpec(lambda request: forever(), "j")])
+    assert {vote.status for one in report.report for vote in one.votes} == {"failed"}

@@ -241,3 +241,16 @@ def test_runs_without_a_snapshot(copy: Path, tmp_path: Path) -> None:
     (small / SNAPSHOT).symlink_to(copy / "votes.jsonl")
     with pytest.raises(RunFormatError, match="must be a regular file"):
         _table(small)
+
+
+def test_a_dataset_that_changes_for_a_moment_leaves_no_snapshot(copy: Path) -> None:
+    """Votes that are not valid while the file differs are counted again afterwards."""
+    (copy / SNAPSHOT).unlink()
+    result = EvalResult.from_experiment(copy)
+    whole = (copy / "dataset.jsonl").read_bytes()
+    (copy / "dataset.jsonl").write_bytes(whole.replace(b"Text 5.", b"Text X."))
+    changed = result.votes_table()
+    (copy / "dataset.jsonl").write_bytes(whole)
+    assert not (copy / SNAPSHOT).exists()
+    pd.testing.assert_frame_equal(_table(copy), _without_snapshot(copy), check_exact=True)
+    assert len(changed) < len(_table(copy))

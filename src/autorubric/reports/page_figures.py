@@ -299,14 +299,15 @@ def _confusing_items(cells: CellColumns, mine: Any, places: Mapping[int, int]) -
 def _declared_criteria(run: ReadRun) -> dict[str, dict[str, Any]]:
     """Return the definitions of criteria by name; the first one is used if several share a name."""
     found: dict[str, dict[str, Any]] = {}
-    read: set[int] = set()
+    # By id, stored because another group could reuse an id.
+    read: dict[int, RubricGroup] = {}
     for one in run.item_results:
         try:
             root = run.dataset.get_item_rubric(one.item_idx).root
         except ValueError:
             continue
         if id(root) not in read:
-            read.add(id(root))
+            read[id(root)] = root
             _add_declared(root, (), found)
     return found or {name: _facts(criterion, ()) for name, criterion in run.criteria.items()}
 

@@ -130,15 +130,17 @@ class ReusableVotes:
 
     def valid_kinds(
         self, position: int, known: Sequence[VoteKind], kinds: Sequence[int], digests: Sequence[bytes]
-    ) -> list[int]:
-        """Return the kinds of the valid votes on an item, like `select`, but as stored and in file order."""
+    ) -> tuple[list[int], bool]:
+        """Return the kinds of the valid votes on an item in file order, and whether all votes are valid."""
         fits, samples = self.digests(position).fits, self._samples
-        latest = {}
+        latest, is_all = {}, True
         for kind, digest in zip(kinds, digests, strict=True):
             criterion, judge_id, sample, _ = place = known[kind].place
             if fits(criterion, judge_id, digest.decode("ascii")) and sample < samples.get(judge_id, 1):
                 latest[place] = kind
-        return list(latest.values())
+            else:
+                is_all = False
+        return list(latest.values()), is_all
 
     def update_votes(
         self, criterion: BaseCriterion, votes: Sequence[JudgeVote], declared: tuple[str, ...]
@@ -419,17 +421,19 @@ class StoredResults(View[ItemResult]):
         if votes is None:
             votes = read_all_votes(self._index.path / VOTES, self._index.current_lines())
         decide = SharedReports(self._reusable, votes.kinds, self._dataset, policy)
-        items, valid = array("i"), array("i")
+        items, valid, is_whole = array("i"), array("i"), votes.digests is not None
         wanted = zip(self._positions, votes.on_items(self._positions), strict=True)
         texts = enumerate(self._dataset.items)
         for position, (kinds, digests) in wanted:
             item = next(one for at, one in texts if at == position)
             if digests is not None:
-                kinds = self._reusable.valid_kinds(position, votes.kinds, kinds, digests)
+                kinds, is_all = self._reusable.valid_kinds(position, votes.kinds, kinds, digests)
+                is_whole = is_whole and is_all
                 items.extend([position] * len(kinds))
                 valid.extend(kinds)
             yield position, None if self._index.raised[position] else decide(position, item, kinds)
-        if votes.digests is not None:
+        # If a vote is not valid, a file of the folder may have changed for a moment.
+        if is_whole:
             write_snapshot(snapshot, state, items, valid, votes.kinds)
 
     def write_snapshot(self, votes: VoteCollector) -> None:

@@ -27,6 +27,7 @@ from autorubric.runs.lines import StoredItem, StoredVote, line_of_vote, parse_vo
 from autorubric.scoring.report_builder import GradingPolicy, criterion_report, report_on, under_conditions
 from autorubric.scoring.reports import EnsembleCriterionReport
 from autorubric.scoring.votes import JudgeVote
+from autorubric.support.objects import Json
 from autorubric.support.write import write_parts_atomic
 
 if TYPE_CHECKING:
@@ -73,8 +74,8 @@ class ValidVotes(Protocol):
 
     def valid_kinds(
         self, position: int, known: Sequence[VoteKind], kinds: Sequence[int], digests: Sequence[bytes]
-    ) -> list[int]:
-        """Return the kinds of the valid votes on an item."""
+    ) -> tuple[list[int], bool]:
+        """Return the kinds of the valid votes on an item, and whether all votes are valid."""
 
     def update_votes(
         self, criterion: BaseCriterion, votes: Sequence[JudgeVote], declared: tuple[str, ...]
@@ -166,14 +167,16 @@ class _VoteReader:
             raws = [raw for owner, raw in zip(owners, raws, strict=True) if owner is not None]
         try:
             lines = _decoding().decoder.decode_lines(b"".join(raws))
-            kinds = [self._places[one.criterion, type(one.vote.answer), one.vote] for one in lines]
+            kinds = [self._places[_key_of(one.criterion, one.vote.answer, one.vote)] for one in lines]
         # Numbers may be infinite, texts may contain lone surrogates, and answers with parts are not hashable.
         except (msgspec.DecodeError, ValueError, TypeError):
             try:
                 lines = [_decode_line(raw) for raw in raws]
             except ValueError:
                 return False
-            kinds = [self._places[_key_of(one)] for one in lines]
+            kinds = [
+                self._places[_key_of(one.criterion, one.vote.answer, _hashable(one.vote))] for one in lines
+            ]
         if [one.item for one in lines] != [self._ids[position] for position in positions]:
             return False
         for number in range(len(self.known), len(self._places)):
@@ -196,9 +199,13 @@ class _Numbers(dict[Any, int]):
         return number
 
 
-def _key_of(line: Any) -> tuple[Any, ...]:
-    answer, vote = line.vote.answer, line.vote
-    return line.criterion, type(answer), repr(vote) if isinstance(answer, list | dict) else vote
+def _key_of(criterion: str, answer: Json, vote: Any) -> tuple[Any, ...]:
+    """Return a key that differs for answers that only compare equal: True, 1 and 1.0, and 0.0 and -0.0."""
+    return criterion, type(answer), answer is not None and not answer and repr(answer), vote
+
+
+def _hashable(vote: Any) -> Any:
+    return repr(vote) if isinstance(vote.answer, list | dict) else vote
 
 
 def _decode_line(raw: bytes) -> Any:
@@ -230,7 +237,7 @@ class VoteCollector:
         if len(self._known) > _MOST_KINDS:
             return
         try:
-            kind = self._places[criterion, type(vote.answer), _read_fields(vote)]
+            kind = self._places[_key_of(criterion, vote.answer, _read_fields(vote))]
         except TypeError:
             # Answers with parts are seldom equal.
             kind = self._places[object()]

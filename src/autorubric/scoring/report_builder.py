@@ -212,8 +212,8 @@ def _known_outcome(criterion: BaseCriterion, votes: Sequence[JudgeVote], policy:
         return _decide(criterion, votes, policy)
     key = tuple([
         (
-            one.judge_id, one.sample, one.status, type(one.answer), one.answer, one.weight, one.unreadable,
-            one.order, one.confidence,
+            one.judge_id, one.sample, one.status, type(one.answer), one.answer or repr(one.answer),
+            one.weight, one.unreadable, one.order, one.confidence,
         )
         for one in votes
     ])  # fmt: skip

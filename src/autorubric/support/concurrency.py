@@ -310,12 +310,11 @@ class _ThreadCalls:
         try:
             asyncio.get_running_loop().run_in_executor(None, self._work)
         except RuntimeError as error:
-            # The executor was shut down, and takes no more tasks.
+            # The executor was shut down, and takes no more calls.
             with self._lock:
                 self._n_tasks -= 1
-                is_last = not self._n_tasks
-            while is_last and self._waiting:
-                self._done.append((self._waiting.popleft()[0], None, error))
+                self._done.extend((future, None, error) for future, _, _ in self._waiting)
+                self._waiting.clear()
             self._deliver()
 
 

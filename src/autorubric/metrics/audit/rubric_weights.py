@@ -54,7 +54,7 @@ def weights_of(result: Any, dataset: LabelledDataset | None, table: VotesTable) 
     for at, criterion in enumerate(table.criteria):
         places.setdefault(criterion.name, []).append(at)
     simplified = False
-    read: dict[int, tuple[dict[str, float], dict[str, str], bool]] = {}
+    read: dict[int, tuple[RubricGroup, dict[str, float], dict[str, str], bool]] = {}
     shared: RubricGroup | None = None
     # Items of a file are read in turn, which is faster than one at a time.
     for i, item in zip(range(table.n_items), source.items, strict=False):
@@ -64,11 +64,11 @@ def weights_of(result: Any, dataset: LabelledDataset | None, table: VotesTable) 
         except ArgumentError:
             continue
         shared = shared if has_own else root
-        # Items may share a rubric, and each rubric is read once.
+        # Items may share a rubric, and each is read once. It is stored, because another could reuse its id.
         if id(root) not in read:
             special = any(bool(leaf.gate or leaf.bonus or leaf.when) for leaf in root.leaves)
-            read[id(root)] = (_effective_weights(root), _top_groups(root), special)
-        shares, tops, special = read[id(root)]
+            read[id(root)] = (root, _effective_weights(root), _top_groups(root), special)
+        _, shares, tops, special = read[id(root)]
         simplified |= special
         for name, share in shares.items():
             for at in places.get(name, ()):
