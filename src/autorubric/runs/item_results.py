@@ -419,7 +419,11 @@ class StoredResults(View[ItemResult]):
         state, snapshot = self._state(), self._index.path / SNAPSHOT
         votes = read_snapshot(snapshot, state)
         if votes is None:
-            votes = read_all_votes(self._index.path / VOTES, self._index.current_lines())
+            votes = read_all_votes(
+                self._index.path / VOTES,
+                self._index.current_lines(),
+                with_confidence=policy.escalation is not None,
+            )
         decide = SharedReports(self._reusable, votes.kinds, self._dataset, policy)
         items, valid, is_whole = array("i"), array("i"), votes.digests is not None
         wanted = zip(self._positions, votes.on_items(self._positions), strict=True)

@@ -15,7 +15,7 @@ from autorubric.datasets.dataset import RubricDataset
 from autorubric.errors import ArgumentError, ItemFailedError, RunWriteError
 from autorubric.grading.grader import CriterionGrader
 from autorubric.runs.config import EvalConfig, EvalOptions, StopReason
-from autorubric.runs.differences import ItemDigests, content_fingerprint
+from autorubric.runs.differences import ItemDigests, content_fingerprint, mapping_in
 from autorubric.runs.executor import Executor, ItemWork, RepeatedErrors, executor_of
 from autorubric.runs.item_results import StoredResults, answered_votes, grading_task
 from autorubric.runs.items import EvalTimingStats, GradedItem, ItemTally
@@ -69,7 +69,8 @@ class RunWriter:
         if not opened.index.current.count(1):
             self._tally = self._tally or ItemTally()
             if not opened.store.has_votes:
-                self.votes = VoteCollector()
+                escalation = mapping_in(opened.manifest, "deciding").get("escalation")
+                self.votes = VoteCollector(with_confidence=escalation is not None)
 
     def work(self) -> Iterator[ItemWork]:
         """Yield the items to grade, created one by one; finished items are skipped."""

@@ -7,7 +7,7 @@ import sys
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, Field, fields
 from functools import cache
 from hashlib import sha256
 from itertools import accumulate
@@ -97,13 +97,18 @@ class _Decoding(NamedTuple):
     vote: type[Any]
 
 
+def _fields_read(*, with_confidence: bool) -> list[Field[Any]]:
+    """Return the fields of votes on which decisions depend; confidences matter only for escalation."""
+    unread = _UNREAD if with_confidence else _UNREAD | {"confidence"}
+    return [one for one in fields(JudgeVote) if one.name not in unread]
+
+
 @cache
-def _decoding() -> _Decoding:
+def _decoding(*, with_confidence: bool) -> _Decoding:
     types = get_type_hints(JudgeVote) | {"status": str, "verdict": str | None}
     declared = [
         (one.name, types[one.name], *(() if one.default is MISSING else (one.default,)))
-        for one in fields(JudgeVote)
-        if one.name not in _UNREAD
+        for one in _fields_read(with_confidence=with_confidence)
     ]
     vote = msgspec.defstruct("Vote", declared, frozen=True, gc=False, kw_only=True)
     line = msgspec.defstruct(
@@ -119,10 +124,10 @@ _BLOCK: Final = 1 << 22
 """Bytes of lines that are decoded together."""
 
 
-def read_all_votes(path: Path, items: Iterable[StoredItem]) -> VoteColumns:
+def read_all_votes(path: Path, items: Iterable[StoredItem], *, with_confidence: bool) -> VoteColumns:
     """Return the votes that the lines of items list, in file order within an item.
 
-    The file is read once, from start to end.
+    The file is read once, from start to end. Kinds of votes differ in confidence only if `with_confidence`.
 
     Raises:
         RunFormatError: If a vote is missing, or a line is about another item.
@@ -134,7 +139,7 @@ def read_all_votes(path: Path, items: Iterable[StoredItem]) -> VoteColumns:
     for line in items:
         ids[line.position] = line.item_id
         owners.update(dict.fromkeys(line.votes, line.position))
-    reader, offset = _VoteReader(ids), 0
+    reader, offset = _VoteReader(ids, _decoding(with_confidence=with_confidence)), 0
     with path.open("rb") as file:
         while block := file.readlines(_BLOCK):
             *starts, offset = accumulate(map(len, block), initial=offset)
@@ -152,8 +157,9 @@ def read_all_votes(path: Path, items: Iterable[StoredItem]) -> VoteColumns:
 class _VoteReader:
     """Collects the columns of lines of votes."""
 
-    def __init__(self, ids: Mapping[int, str]) -> None:
+    def __init__(self, ids: Mapping[int, str], decoding: _Decoding) -> None:
         self._ids = ids
+        self._decoding = decoding
         self.items: list[int] = []
         self.kinds: list[int] = []
         self.digests: list[str] = []
@@ -166,12 +172,12 @@ class _VoteReader:
         if len(positions) < len(raws):
             raws = [raw for owner, raw in zip(owners, raws, strict=True) if owner is not None]
         try:
-            lines = _decoding().decoder.decode_lines(b"".join(raws))
+            lines = self._decoding.decoder.decode_lines(b"".join(raws))
             kinds = [self._places[_key_of(one.criterion, one.vote.answer, one.vote)] for one in lines]
         # Numbers may be infinite, texts may contain lone surrogates, and answers with parts are not hashable.
         except (msgspec.DecodeError, ValueError, TypeError):
             try:
-                lines = [_decode_line(raw) for raw in raws]
+                lines = [_decode_line(raw, self._decoding) for raw in raws]
             except ValueError:
                 return False
             kinds = [
@@ -208,8 +214,7 @@ def _hashable(vote: Any) -> Any:
     return repr(vote) if isinstance(vote.answer, list | dict) else vote
 
 
-def _decode_line(raw: bytes) -> Any:
-    decoding = _decoding()
+def _decode_line(raw: bytes, decoding: _Decoding) -> Any:
     with suppress(msgspec.DecodeError, ValueError):
         return decoding.decoder.decode(raw)
     stored = parse_vote(raw)
@@ -227,7 +232,8 @@ _MOST_KINDS: Final = 5_000
 class VoteCollector:
     """Collects the votes of a run, in the order of their arrival, for a snapshot."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, with_confidence: bool) -> None:
+        self._read = attrgetter(*(one.name for one in _fields_read(with_confidence=with_confidence)))
         self._items, self._kinds = array("i"), array("i")
         self._known: list[VoteKind] = []
         self._places = _Numbers()
@@ -237,7 +243,7 @@ class VoteCollector:
         if len(self._known) > _MOST_KINDS:
             return
         try:
-            kind = self._places[_key_of(criterion, vote.answer, _read_fields(vote))]
+            kind = self._places[_key_of(criterion, vote.answer, self._read(vote))]
         except TypeError:
             # Answers with parts are seldom equal.
             kind = self._places[object()]
@@ -249,9 +255,6 @@ class VoteCollector:
     def write(self, path: Path, state: str) -> None:
         """Write the snapshot; see `write_snapshot`."""
         write_snapshot(path, state, self._items, self._kinds, self._known)
-
-
-_read_fields: Final = attrgetter(*(one.name for one in fields(JudgeVote) if one.name not in _UNREAD))
 
 
 def read_snapshot(path: Path, state: str) -> VoteColumns | None:

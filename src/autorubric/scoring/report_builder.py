@@ -210,10 +210,11 @@ def _known_outcome(criterion: BaseCriterion, votes: Sequence[JudgeVote], policy:
     # A comparison is another object for each item, and answers with parts are seldom equal.
     if criterion.level == "ranking" or not _PLAIN.issuperset([type(one.answer) for one in votes]):
         return _decide(criterion, votes, policy)
+    is_sure_read = policy.escalation is not None
     key = tuple([
         (
             one.judge_id, one.sample, one.status, type(one.answer), one.answer or repr(one.answer),
-            one.weight, one.unreadable, one.order, one.confidence,
+            one.weight, one.unreadable, one.order, is_sure_read and one.confidence,
         )
         for one in votes
     ])  # fmt: skip
