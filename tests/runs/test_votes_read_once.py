@@ -11,9 +11,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from autorubric import DataItem, EvalResult, RubricDataset
+from autorubric import CriterionGrader, DataItem, EvalResult, Rubric, RubricDataset, evaluate_sync
 from autorubric.errors import RunFormatError
-from autorubric.metrics import compute_metrics, judge_report, votes_table
+from autorubric.judges import JudgeRequest, JudgeSpec
+from autorubric.metrics import compute_metrics, item_analysis, judge_report, votes_table
 from autorubric.metrics.core.read_votes import read_votes
 from autorubric.reports.page import report_html
 from autorubric.runs.export import scores_table
@@ -125,3 +126,32 @@ def test_another_dataset_is_matched_by_id(folder: Path) -> None:
     result = EvalResult.from_experiment(folder)
     again = votes_table(result, kinds_dataset())
     pd.testing.assert_frame_equal(again, votes_table(result, result.dataset), check_exact=True)
+
+
+def test_items_keep_the_weights_of_their_own_rubrics(tmp_path: Path) -> None:
+    """Rubrics that are read from the folder one after the other are not mixed up."""
+
+    def rubric(at: int) -> Rubric:
+        return Rubric([{"name": f"c{n}", "requirement": "Good.", "weight": 1 + at * n % 7} for n in range(3)])
+
+    def judge(request: JudgeRequest) -> str:
+        return (
+            "MET" if (len(request.item_id or "") + ord((request.criterion.name or "")[-1])) % 2 else "UNMET"
+        )
+
+    items = [
+        DataItem(
+            id="i" * (at + 1), submission="A text.", rubric=rubric(at), ground_truth=["MET", "UNMET", "MET"]
+        )
+        for at in range(80)
+    ]
+    judges = [JudgeSpec(judge, name) for name in ("one", "two")]
+    in_memory = evaluate_sync(
+        RubricDataset(items=items),
+        CriterionGrader(judges=judges),
+        experiments_dir=tmp_path,
+        show_progress=False,
+    )
+    stored = EvalResult.from_experiment(in_memory.experiment_dir)
+    expected = item_analysis(in_memory).to_dict()
+    assert [item_analysis(stored).to_dict() for _ in range(3)] == [expected] * 3

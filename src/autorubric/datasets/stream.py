@@ -326,5 +326,6 @@ def _restore_item(row: bytes, position: int, faults: Faults) -> DataItem | None:
     try:
         return DataItem.restore(json.loads(row))
     except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
-        faults.add((position + 1,), f"the copy of the item is damaged: {error}")
+        message = f"the copy of the item is damaged, or was replaced after the run was opened: {error}"
+        faults.add((position + 1,), message)
         return None

@@ -139,7 +139,8 @@ def check_files(path: Path) -> None:
         if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
             kind = "a symbolic link" if stat.S_ISLNK(mode) else "a pipe, a socket or a device"
             raise RunFormatError(
-                f"{path / name} must be a regular file, but it is {kind}; replace it with a regular file"
+                f"{path / name} must be a regular file, but it is {kind}; "
+                + ("delete it" if name == SNAPSHOT else "replace it with a regular file")
             )
 
 
