@@ -171,9 +171,8 @@ class _ItemReader:
         for name, criterion in criteria.items():
             report, answer = by_name.get(name), truth.get(name)
             key: Any = (id(criterion), id(answer), id(report), absent) if shared else None
-            if not self._rows.add_again(i, key):
-                add = partial(_read_cell, i, criterion, answer, report, absent, self._rows)
-                self._rows.repeat(i, key, (answer, report), add)
+            add = partial(_read_cell, i, criterion, answer, report, absent, self._rows)
+            self._rows.repeat(i, key, (answer, report), add)
             if report is not None and report.decision.tie:
                 self._rows.mark_tie(i, criterion)
         for rater, labels in self._dataset.item_ratings(i).items():
@@ -360,8 +359,8 @@ def cells_of(table: VotesTable, modes: Modes) -> Cells:
     """Return the decisions and labels of a votes table by cell, with abstentions treated as in `modes`."""
     keys = table.criterion * table.n_items + table.item
     rows = {rater: table.rows_of(rater) for rater in table.raters if rater[0] != "human"}
-    seen, places = distinct_keys([keys[mine] for mine in rows.values()], len(table.criteria) * table.n_items)
-    where = dict(zip(rows, places, strict=True))
+    seen = np.unique(np.concatenate([keys[:0], *(keys[mine] for mine in rows.values())]))
+    where = {rater: np.searchsorted(seen, keys[mine]) for rater, mine in rows.items()}
     criterion, item = (seen // table.n_items, seen % table.n_items) if len(seen) else (seen, seen)
     ends = np.searchsorted(criterion, np.arange(len(table.criteria) + 1))
     spans = tuple(slice(int(a), int(b)) for a, b in pairwise(ends))
@@ -404,24 +403,6 @@ def _positions(table: VotesTable) -> dict[Rater, Codes]:
             found[table.raters[who]].append(sample)
             found[PANEL].append(sample)
     return {rater: np.array(mine, dtype=np.int64).reshape(-1, 3) for rater, mine in found.items()}
-
-
-_MARKED_UP_TO = 50_000_000
-
-
-def distinct_keys(keys: Sequence[Codes], size: int) -> tuple[Codes, list[Codes]]:
-    """Return the sorted distinct keys below `size`, and the index of each key among them.
-
-    If the keys are dense, marking them is cheaper than sorting.
-    """
-    if size > _MARKED_UP_TO:
-        seen = np.unique(np.concatenate(keys))
-        return seen, [np.searchsorted(seen, one) for one in keys]
-    marks = np.zeros(size, dtype=bool)
-    for one in keys:
-        marks[one] = True
-    places = np.cumsum(marks) - 1
-    return np.flatnonzero(marks), [places[one] for one in keys]
 
 
 def _column(table: VotesTable, rows: Codes, where: Codes, spans: Sequence[slice], modes: Modes) -> Column:
