@@ -93,10 +93,7 @@ def votes_table(result: SupportsGradedRun, dataset: LabelledDataset) -> pd.DataF
 def _reports_by_item(
     result: SupportsGradedRun, dataset: LabelledDataset
 ) -> tuple[Iterator[tuple[int, Sequence[EnsembleCriterionReport] | None]], bool]:
-    """Return position and reports of each graded item in the dataset's order, and whether reports are shared.
-
-    Items are matched by id.
-    """
+    """Return place (by id) and reports of each graded item in the dataset's order, and if they are shared."""
     stored: Any = result.item_results
     own = getattr(stored, "dataset", None)
     if own is not None and own.items is dataset.items and own.rubric is getattr(dataset, "rubric", None):
@@ -236,10 +233,7 @@ def _read_cell(
 def _root_of(
     i: int, dataset: LabelledDataset, by_name: Mapping[str, EnsembleCriterionReport]
 ) -> RubricGroup | None:
-    """Return the item's criteria in the dataset's groups; None if there are no criteria.
-
-    Graded criteria are taken from the reports, and all others from the dataset.
-    """
+    """Return the item's criteria, from reports if graded, in the dataset's groups; None if there are none."""
     graded = {name: report.criterion for name, report in by_name.items()}
     try:
         return regroup(dataset.get_item_rubric(i).root, graded)

@@ -218,15 +218,14 @@ class TableRows:
     outcomes: dict[int, dict[Outcome, int]] = field(default_factory=dict)
     tied: list[tuple[int, int]] = field(default_factory=list)
     # Spans of `rows` by what they describe, and the rows of the table as items with spans, if any repeat.
+    # Owners of ids are stored, because other objects could reuse the ids if they were deleted.
     spans: dict[Any, tuple[tuple[int, int], Any]] = field(default_factory=dict)
     repeated: list[tuple[int, tuple[int, int]]] = field(default_factory=list)
 
     def repeat(self, item: int, key: Any, owners: Any, add: Callable[[], None]) -> None:
-        """Add rows that are the same for all items with this key; `add` adds them for the first item.
+        """Add rows that are the same for all items with this key (None: for none), by `add` if they are new.
 
-        If this is used, all rows must be added by it. A key of None stands for rows that do not repeat.
-        `owners` are the objects whose ids the key contains. They are stored, because other objects could
-        reuse their ids if they were deleted.
+        If this is used, all rows must be added by it. `owners` are the objects whose ids the key contains.
         """
         known = self.spans.get(key)
         if known is None:

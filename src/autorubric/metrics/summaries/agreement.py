@@ -439,11 +439,12 @@ def abstention_kappas(batch: Sequence[Sides], options: IntervalOptions) -> list[
     for sides in batch:
         left, right = sides.truth.status, sides.pred.status
         voted = (right == ANSWERED) | (right == ABSTAINED)
-        abstains = [
-            np.where(there, status == ABSTAINED, -1).astype(np.int64)
-            for there, status in ((left > 0, left), (voted, right))
-        ]
-        table, missing = table_units(*abstains, 2, sides.cluster)
+        table, missing = table_units(
+            np.where(left > 0, left == ABSTAINED, -1).astype(np.int64),
+            np.where(voted, right == ABSTAINED, -1).astype(np.int64),
+            2,
+            sides.cluster,
+        )
         units.append(table)
         n_missing.append(missing)
     auto, notes = replace(options, ci=options.ci and "auto"), [["of abstaining"]] * len(units)
