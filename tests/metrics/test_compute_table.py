@@ -6,7 +6,6 @@ import json
 import warnings
 from types import SimpleNamespace
 
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -14,7 +13,7 @@ from autorubric.criteria import BaseCriterion, Criterion
 from autorubric.datasets import RubricDataset
 from autorubric.errors import ArgumentError
 from autorubric.metrics import compute_metrics, votes_table
-from autorubric.metrics.core.read_votes import distinct_keys, read_votes
+from autorubric.metrics.core.read_votes import read_votes
 from autorubric.rubric import Rubric
 from tests.metrics.reports import BINARY, FAILED, NOMINAL, ORDINAL, Stars, labelled, report, run
 
@@ -26,14 +25,6 @@ def test_ratings_of_missing_labels_are_left_out():
     frame = votes_table(run([report(BINARY, "MET")]), dataset)
     assert sorted(frame.rater_kind) == ["human", "judge", "judge", "panel", "truth"]
     assert len(read_votes(run([report(BINARY, "MET")]), dataset)) == 5
-
-
-def test_sparse_cells_are_found_by_sorting():
-    """Where items hardly share criteria the cells that occur are sorted, not marked."""
-    keys = [np.array([9, 3]), np.array([3, 10**9 - 1])]
-    seen, places = distinct_keys(keys, 10**9)
-    assert seen.tolist() == [3, 9, 10**9 - 1]
-    assert [one.tolist() for one in places] == [[1, 0], [0, 2]]
 
 
 def test_input_is_checked():

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from autorubric.criteria.base import BaseCriterion
 from autorubric.criteria.values import Answer, Submission
-from autorubric.reports.items import CellColumns, VoteColumns
+from autorubric.reports.items import CellColumns, votes_by_cell
 from autorubric.reports.read_run import ReportedItem, VotedRun
 from autorubric.reports.templates import StringTable, answer_words, number, script_json
 from autorubric.scoring.reports import EnsembleCriterionReport
@@ -59,29 +59,23 @@ def truncation_for(
 
 
 class DetailWriter:
-    """Writes the details of items as JSON while the items are read, in chunks of `CHUNK`.
-
-    Attributes:
-        truncation: The truncation of texts.
-        chunks: The chunks; each includes the strings it refers to.
-    """
+    """Writes the details of items as JSON while the items are read, in chunks of `CHUNK`."""
 
     def __init__(self, run: VotedRun, cells: CellColumns, max_chars: int) -> None:
         self.truncation = truncation_for(run, max_chars)
-        self.chunks: list[str] = []
+        self.chunks: list[str] = []  # Each includes the strings it refers to.
         self._run = run
         self._cells = cells
         self._spans = cells.spans(run.table.n_items).tolist()
-        self._votes = VoteColumns.of(run)
+        self._votes = votes_by_cell(run)
         self._judges = {judge: at for at, judge in enumerate(run.table.judges)}
         self._places: dict[tuple[int, ...], dict[str, int]] = {}
         self._items: list[dict[str, Any]] = []
         self._strings = StringTable()
 
     def add(self, result: ReportedItem) -> None:
-        """Add an item's details."""
-        builder = _DetailBuilder(self._run, self._votes, self._judges, self._strings, self.truncation)
-        self._items.append(builder.item(result, self._places_on(result.item_idx)))
+        """Add an item's texts, and the decisions, votes and labels on its criteria."""
+        self._items.append(self._item(result))
         if len(self._items) == CHUNK:
             self.end_chunk()
 
@@ -99,75 +93,32 @@ class DetailWriter:
             self._places[rubric] = {self._run.table.criteria[at].name: at for at in reversed(rubric)}
         return self._places[rubric]
 
-
-def _texts(run: VotedRun, at: int, item: Any) -> list[tuple[str, str]]:
-    """Return the texts of an item, each with its type."""
-    submission = Submission.parse(item.submission)
-    texts: list[tuple[str, str | None]] = [("Query", run.dataset.get_item_prompt(at))]
-    if submission.thinking is not None:
-        texts.append(("Thinking", submission.thinking))
-    if submission.candidates:
-        texts += [(f"Candidate {name}", text) for name, text in submission.candidates.items()]
-    else:
-        texts.append(("Submission", submission.text))
-    texts.append(("Reference", run.dataset.get_item_reference_submission(at)))
-    return [(what, text) for what, text in texts if text is not None]
-
-
-def _metadata(item: Any, truncation: Truncation) -> str:
-    metadata = getattr(item, "metadata", None)
-    return truncation.reason(json.dumps(metadata, ensure_ascii=False)) if metadata else ""
-
-
-@dataclass(frozen=True)
-class _ItemLabels:
-    """The labels of one item, their reasons, and people's ratings, to compare answers with."""
-
-    first_key: int  # Number of the item's first cell; see `ReadRun.keys`.
-    submission: Submission
-    truth: Mapping[str, Json]
-    reasons: Mapping[str, str]
-    ratings: Mapping[str, Mapping[str, Json]]
-
-
-@dataclass
-class _DetailBuilder:
-    """Collects the decisions, votes and labels of items for the page."""
-
-    run: VotedRun
-    votes_by_cell: VoteColumns
-    judges: Mapping[str, int]
-    strings: StringTable
-    truncation: Truncation
-
-    def item(self, result: ReportedItem, places: Mapping[str, int]) -> dict[str, Any]:
-        """Return one item's texts, and the decisions, votes and labels on its criteria."""
+    def _item(self, result: ReportedItem) -> dict[str, Any]:
         texts = []
-        for what, text in _texts(self.run, result.item_idx, result.item):
+        for what, text in _texts(self._run, result.item_idx, result.item):
             kept, length = self.truncation.text(text)
-            texts.append([what, self.strings.index_of(kept), length])
+            texts.append([what, self._strings.index_of(kept), length])
         found: dict[str, Any] = {"texts": texts}
         item: Any = result.item
-        for key, words in (
-            ("about", getattr(item, "description", "")),
-            ("meta", _metadata(item, self.truncation)),
-        ):
-            if words:
-                found[key] = self.strings.index_of(words)
+        if description := getattr(item, "description", ""):
+            found["about"] = self._strings.index_of(description)
+        if metadata := getattr(item, "metadata", None):
+            found["meta"] = self._text(json.dumps(metadata, ensure_ascii=False))
         report = result.report
         error = result.error or (report.error if report is not None else None)
         if error:
-            found["error"] = self.strings.index_of(self.truncation.reason(error))
+            found["error"] = self._text(error)
         if report is None:
             return found
         labels = _ItemLabels(
-            result.item_idx * max(len(self.run.table.criteria), 1),
+            result.item_idx * max(len(self._run.table.criteria), 1),
             Submission.parse(item.submission),
-            self.run.dataset.item_truth(result.item_idx) or {},
+            self._run.dataset.item_truth(result.item_idx) or {},
             getattr(item, "reasons", {}),
-            self.run.dataset.item_ratings(result.item_idx),
+            self._run.dataset.item_ratings(result.item_idx),
         )
-        found["criteria"] = [self.criterion(one, places.get(one.name, -1), labels) for one in report.report]
+        places = self._places_on(result.item_idx)
+        found["criteria"] = [self._criterion(one, places.get(one.name, -1), labels) for one in report.report]
         if report.length_penalty:
             found["penalty"] = number(report.length_penalty)
         if report.raw_score is not None:
@@ -177,22 +128,20 @@ class _DetailBuilder:
             found["groups"] = groups
         if len(report.judge_scores) > 1:
             found["scores"] = [
-                [self.judges.get(judge, -1), number(score)] for judge, score in report.judge_scores.items()
+                [self._judges.get(judge, -1), number(score)] for judge, score in report.judge_scores.items()
             ]
         return found
 
-    def criterion(self, report: EnsembleCriterionReport, place: int, labels: _ItemLabels) -> dict[str, Any]:
+    def _criterion(self, report: EnsembleCriterionReport, place: int, labels: _ItemLabels) -> dict[str, Any]:
         """Return one criterion's decision, votes and labels, without empty fields."""
         bound = report.criterion.bind(labels.submission) if place >= 0 else None
-        words, wrong = self.votes_by_cell.of_cell(
-            labels.first_key + place if bound else -1, len(report.votes)
-        )
-        votes = zip(report.votes, words, wrong, strict=True)
-        decision = report.decision
+        words = self._votes.get(labels.first_key + place, []) if bound else []
+        if len(words) != len(report.votes):  # Other criteria share the cell.
+            words = [(None, False)] * len(report.votes)
         content: dict[str, Any] = {
             "name": self._index(report.name) if place < 0 else -1,
             "status": report.status if report.status != "answered" else None,
-            "answer": self._index(_decision_words(decision)),
+            "answer": self._index(_decision_words(report.decision)),
             "value": number(report.score_value),
             "agreement": number(report.agreement),
             "error": self._text(report.error),
@@ -207,13 +156,14 @@ class _DetailBuilder:
             content["ratings"] = ratings
         if len(report.votes) > len({vote.judge_id for vote in report.votes}) and report.judge_decisions:
             content["judges"] = [
-                [self.judges.get(judge, -1), made.status, self._index(_decision_words(made))]
+                [self._judges.get(judge, -1), made.status, self._index(_decision_words(made))]
                 for judge, made in report.judge_decisions.items()
             ]
         is_ranking = report.criterion.level == "ranking"
         if report.votes:
             content["votes"] = [
-                self._vote(vote, answer if is_ranking else None, is_wrong) for vote, answer, is_wrong in votes
+                self._vote(vote, answer if is_ranking else None, is_wrong)
+                for vote, (answer, is_wrong) in zip(report.votes, words, strict=True)
             ]
         return content
 
@@ -230,7 +180,7 @@ class _DetailBuilder:
         """Return the fields of a vote that are set; this runs for every vote."""
         answer = answer or vote.selected_label or (str(vote.verdict) if vote.verdict else None)
         answer = answer or answer_words(vote.answer)
-        content: dict[str, Any] = {"j": self.judges.get(vote.judge_id, -1)}
+        content: dict[str, Any] = {"j": self._judges.get(vote.judge_id, -1)}
         if vote.sample:
             content["s"] = vote.sample
         if vote.status != "answered":
@@ -255,10 +205,35 @@ class _DetailBuilder:
         return content
 
     def _index(self, text: str | None) -> int:
-        return self.strings.index_of(text)
+        return self._strings.index_of(text)
 
     def _text(self, text: str | None) -> int:
-        return self.strings.index_of(self.truncation.reason(text)) if text else -1
+        return self._strings.index_of(self.truncation.reason(text)) if text else -1
+
+
+def _texts(run: VotedRun, at: int, item: Any) -> list[tuple[str, str]]:
+    """Return the texts of an item, each with its type."""
+    submission = Submission.parse(item.submission)
+    texts: list[tuple[str, str | None]] = [("Query", run.dataset.get_item_prompt(at))]
+    if submission.thinking is not None:
+        texts.append(("Thinking", submission.thinking))
+    if submission.candidates:
+        texts += [(f"Candidate {name}", text) for name, text in submission.candidates.items()]
+    else:
+        texts.append(("Submission", submission.text))
+    texts.append(("Reference", run.dataset.get_item_reference_submission(at)))
+    return [(what, text) for what, text in texts if text is not None]
+
+
+@dataclass(frozen=True)
+class _ItemLabels:
+    """The labels of one item, their reasons, and people's ratings, to compare answers with."""
+
+    first_key: int  # Number of the item's first cell; see `ReadRun.keys`.
+    submission: Submission
+    truth: Mapping[str, Json]
+    reasons: Mapping[str, str]
+    ratings: Mapping[str, Mapping[str, Json]]
 
 
 def _marks(report: EnsembleCriterionReport) -> list[str]:

@@ -43,12 +43,10 @@ class CellColumns:
         table = run.table
         rows = run.rows_of(PANEL)
         rows = rows[np.lexsort((table.criterion[rows], table.item[rows]))]
-        keys = run.keys(rows)
-        labels = run.by_cell(TRUTH)
-        truth = np.array([labels.get(key, -1) for key in keys.tolist()], dtype=np.int64)
+        truth = run.labels_of(rows)
         error = _label_distances(run, rows, truth)
         flags = np.where(_are_wrong(run, rows, error), WRONG, 0)
-        flags |= _vote_flags(run, keys)
+        flags |= _vote_flags(run, run.keys(rows))
         flags |= np.where(table.status[rows] == ABSTAINED, ABSTENTION, 0)
         flags |= np.where(table.status[rows] == FAILED, FAILURE, 0)
         return cls(table.item[rows], table.criterion[rows], rows, truth, flags, error)
@@ -89,31 +87,15 @@ def _are_wrong(run: VotedRun, rows: Array, error: Array) -> Array:
         return np.where(numbers, error > NEAR, error > 0)
 
 
-@dataclass(frozen=True)
-class VoteColumns:
-    """The individual votes of a run, by cell and in the order of the report."""
-
-    label: dict[int, list[str | None]]  # The answer of each vote in words.
-    wrong: dict[int, list[bool]]  # Whether the answer of each vote differs from the label.
-
-    @classmethod
-    def of(cls, run: VotedRun) -> VoteColumns:
-        table = run.table
-        rows = np.flatnonzero(table.sample >= 0)
-        keys = run.keys(rows)
-        labels = run.by_cell(TRUTH)
-        truth = np.array([labels.get(key, -1) for key in keys.tolist()], dtype=np.int64)
-        wrong = _are_wrong(run, rows, _label_distances(run, rows, truth))
-        found = cls({}, {})
-        for key, words, is_wrong in zip(keys.tolist(), table.label[rows], wrong.tolist(), strict=True):
-            found.label.setdefault(key, []).append(words)
-            found.wrong.setdefault(key, []).append(is_wrong)
-        return found
-
-    def of_cell(self, key: int, n: int) -> tuple[list[str | None], list[bool]]:
-        """Return the answers and marks of a cell's `n` votes; blank if other criteria share the cell."""
-        label = self.label.get(key, [])
-        return (label, self.wrong[key]) if label and len(label) == n else ([None] * n, [False] * n)
+def votes_by_cell(run: VotedRun) -> dict[int, list[tuple[str | None, bool]]]:
+    """Return each vote's answer in words and whether it differs from the label, by cell, in report order."""
+    rows = np.flatnonzero(run.table.sample >= 0)
+    keys, truth = run.keys(rows), run.labels_of(rows)
+    wrong = _are_wrong(run, rows, _label_distances(run, rows, truth))
+    found: dict[int, list[tuple[str | None, bool]]] = {}
+    for key, words, is_wrong in zip(keys.tolist(), run.table.label[rows], wrong.tolist(), strict=True):
+        found.setdefault(key, []).append((words, is_wrong))
+    return found
 
 
 def _vote_flags(run: VotedRun, keys: Array) -> Array:
@@ -251,8 +233,9 @@ def highlights(run: ReadRun, cells: CellColumns) -> list[dict[str, Any]]:
 
     add("failed", _failed_items(run, cells))
     add("wrong", _wrong_items(run, cells))
-    add("split", _split_items(run, cells))
-    add("abstained", _abstention_items(cells))
+    add("split", _split_items(cells))
+    abstained = _items_by_cells(cells, ABSTENTION)
+    add("abstained", ((item, None, f"a vote abstains on {criteria}") for item, criteria, _ in abstained))
     add("low", _lowest_scores(run))
     return found
 
@@ -273,9 +256,8 @@ def _failed_items(run: ReadRun, cells: CellColumns) -> Iterable[tuple[int, int |
     lost = np.flatnonzero(run.table.status[cells.row] == FAILED)
     for at in lost.tolist():
         yield int(cells.item[at]), int(cells.criterion[at]), "could not be decided because its votes failed"
-    items, counts = np.unique(cells.item[(cells.flags & FAILURE) > 0], return_counts=True)
-    for at in np.argsort(-counts, kind="stable"):
-        yield int(items[at]), None, f"a vote failed on {_count_criteria(int(counts[at]))}"
+    for item, criteria, _ in _items_by_cells(cells, FAILURE):
+        yield item, None, f"a vote failed on {criteria}"
 
 
 def _wrong_items(run: ReadRun, cells: CellColumns) -> Iterable[tuple[int, int | None, str]]:
@@ -294,23 +276,18 @@ def _wrong_items(run: ReadRun, cells: CellColumns) -> Iterable[tuple[int, int | 
         yield int(item), int(cells.criterion[worst]), f"differs from the label: {words}{more}"
 
 
-def _split_items(run: ReadRun, cells: CellColumns) -> Iterable[tuple[int, int | None, str]]:
-    split = np.flatnonzero(cells.flags & SPLIT)
-    items, counts = np.unique(cells.item[split], return_counts=True)
+def _items_by_cells(cells: CellColumns, flag: int) -> Iterable[tuple[int, str, Array]]:
+    """Yield each item with this mark, the number of its criteria in words and its cells; most cells first."""
+    marked = np.flatnonzero(cells.flags & flag)
+    items, starts, counts = np.unique(cells.item[marked], return_index=True, return_counts=True)
     for at in np.argsort(-counts, kind="stable"):
-        first = split[cells.item[split] == items[at]][0]
-        one = int(counts[at]) == 1
-        yield (
-            int(items[at]),
-            int(cells.criterion[first]) if one else None,
-            f"votes differ on {_count_criteria(int(counts[at]))}",
-        )
+        n = int(counts[at])
+        yield int(items[at]), f"{n} criteria" if n > 1 else "1 criterion", marked[starts[at] : starts[at] + n]
 
 
-def _abstention_items(cells: CellColumns) -> Iterable[tuple[int, int | None, str]]:
-    items, counts = np.unique(cells.item[(cells.flags & ABSTENTION) > 0], return_counts=True)
-    for at in np.argsort(-counts, kind="stable"):
-        yield int(items[at]), None, f"a vote abstains on {_count_criteria(int(counts[at]))}"
+def _split_items(cells: CellColumns) -> Iterable[tuple[int, int | None, str]]:
+    for item, criteria, mine in _items_by_cells(cells, SPLIT):
+        yield item, int(cells.criterion[mine[0]]) if len(mine) == 1 else None, f"votes differ on {criteria}"
 
 
 def _lowest_scores(run: ReadRun) -> Iterable[tuple[int, int | None, str]]:
@@ -321,10 +298,6 @@ def _lowest_scores(run: ReadRun) -> Iterable[tuple[int, int | None, str]]:
     ]
     for score, item in sorted(scored):
         yield item, None, f"one of the lowest scores: {score:.2f}"
-
-
-def _count_criteria(count: int) -> str:
-    return f"{count} criteria" if count > 1 else "1 criterion"
 
 
 def _shorten(label: Any) -> str:

@@ -100,21 +100,9 @@ FORMAT: Final = 1
 DEFAULT_MAX_CHARS: Final = 20_000
 """Default number of characters kept of a submission, prompt or reference."""
 
-_SCRIPTS: Final = (
-    "base.js",
-    "store.js",
-    "charts.js",
-    "grid.js",
-    "overview.js",
-    "items.js",
-    "heat.js",
-    "item.js",
-    "criteria.js",
-    "judges.js",
-    "setup.js",
-    "compare.js",
-    "app.js",
-)
+_LIBRARIES: Final = ("base.js", "store.js", "charts.js", "grid.js")
+_VIEWS: Final = ("overview", "items", "heat", "item", "criteria", "judges", "setup", "compare")
+_SCRIPTS: Final = (*_LIBRARIES, *(f"{view}.js" for view in _VIEWS), "app.js")
 
 
 def write_report(

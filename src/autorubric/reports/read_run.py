@@ -25,12 +25,9 @@ class ReportedDataset(LabelledDataset, Protocol):
     """Interface of a dataset that a report uses."""
 
     def subset(self, positions: Iterable[int], /) -> ReportedDataset: ...
-
     @property
     def name(self) -> str | None: ...
-
     def get_item_prompt(self, i: int, /) -> str | None: ...
-
     def get_item_reference_submission(self, i: int, /) -> str | None: ...
 
 
@@ -39,7 +36,6 @@ class ReportedItem(SupportsGradedItem, Protocol):
 
     @property
     def duration_seconds(self) -> float: ...
-
     @property
     def error(self) -> str | None: ...
 
@@ -61,28 +57,20 @@ class RunView(Protocol):
 
     @property
     def dataset(self) -> ReportedDataset: ...
-
     @property
     def item_results(self) -> Sequence[ReportedItem]: ...
-
     @property
     def experiment_name(self) -> str: ...
-
     @property
     def started_at(self) -> datetime: ...
-
     @property
     def completed_at(self) -> datetime: ...
-
     @property
     def fingerprint(self) -> Mapping[str, Json]: ...
-
     @property
     def notices(self) -> Sequence[str]: ...
-
     @property
     def total_token_usage(self) -> TokenUsage | None: ...
-
     @property
     def total_completion_cost(self) -> float | None: ...
 
@@ -133,6 +121,11 @@ class VotedRun:
         """Return the answer in a row of the table, with numbers rounded."""
         label, number = self.table.label[row], self.table.number[row]
         return f"{number:g}" if label is not None and label == str(number) else label
+
+    def labels_of(self, rows: Array) -> Array:
+        """Return the row of the label of the cell of each row; -1 if there is no label."""
+        labels = self.by_cell(TRUTH)
+        return np.array([labels.get(key, -1) for key in self.keys(rows).tolist()], dtype=np.int64)
 
     def by_cell(self, rater: Rater) -> dict[int, int]:
         """Return the rows of a rater's decisions or labels, by cell number."""

@@ -327,11 +327,6 @@ def hits(table: Array) -> Array:
     return np.asarray(np.trace(table, axis1=-2, axis2=-1))
 
 
-def accuracy_of(table: Array) -> Array:
-    """Compute the accuracy, the proportion on the diagonal."""
-    return divide(hits(table), table.sum((-1, -2)))
-
-
 class OneVsRest(NamedTuple):
     """Counts of one category against all others, as arrays of shape `(...)`."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from scipy.special import ndtr, ndtri
@@ -80,7 +80,9 @@ def estimates(
     notes: Sequence[str] = (),
 ) -> list[Estimate]:
     """Compute several metrics over the same units and resamples; see `estimate`."""
-    return estimates_of_each(figures, [units], options, n_missing=[n_missing], notes=[notes])[0]
+    return estimates_of_each(
+        figures, [units], options, n_missing=[n_missing], notes=[notes] if notes else ()
+    )[0]
 
 
 def estimates_of_each(
@@ -96,39 +98,28 @@ def estimates_of_each(
     All sets have sums of the same shape, and either all or none are clustered.
     """
     methods = [_method(figure, batch[0], options) for figure in figures] if batch else []
-    sizes = [units.size for units in batch]
     given = np.array([units.n > 0 for units in batch], dtype=bool)
     values = np.full((len(figures), len(batch)), np.nan)
-    trials: list[Array | None] = [None] * len(figures)
     if given.any():
         totals = np.stack([units.total() for units in batch])
         for at, figure in enumerate(figures):
             values[at] = np.where(given, figure.compute(totals), np.nan)
-            if figure.trials is not None and not batch[0].clustered:
-                trials[at] = figure.trials(totals)
-    drawn = _draw_values(figures, batch, options, methods, values, sizes)
-    plain = [at for at in drawn if methods[at[0]] == "percentile" or not batch[at[1]].clustered]
-    plain = [at for at in plain if methods[at[0]] != "bca"]
-    ends = dict(zip(plain, intervals_of([drawn[at] for at in plain], options), strict=True))
-    names = [[""] * len(figures)] * len(batch) if not any(notes) else notes
+    drawn = _draw_values(figures, batch, options, methods, values)
+    intervals = intervals_of(list(drawn.values()), options)
+    resampled = {at: (row, found) for (at, row), found in zip(drawn.items(), intervals, strict=True)}
+    notes = notes or [[""] * len(figures)] * len(batch)
     return [
         [
             _estimate(
                 figure,
+                f"{figure.name} ({note})" if note else figure.name,
                 units,
                 options,
-                _EstimateParts(
-                    f"{figure.name}{f' ({note})' if note else ''}",
-                    methods[at],
-                    float(values[at, place]),
-                    sizes[place],
-                    drawn.get((at, place)),
-                    ends.get((at, place)),
-                    None if (of := trials[at]) is None else float(of[place]),
-                ),
+                float(values[at, place]),
+                resampled.get((at, place)),
                 n_missing[place],
             )
-            for at, (figure, note) in enumerate(zip(figures, names[place], strict=True))
+            for at, (figure, note) in enumerate(zip(figures, notes[place], strict=True))
         ]
         for place, units in enumerate(batch)
     ]
@@ -140,19 +131,13 @@ def _draw_values(
     options: IntervalOptions,
     methods: Sequence[CiMethod],
     values: Array,
-    sizes: Sequence[int],
 ) -> dict[tuple[int, int], Array]:
     """Return each metric's values in the resamples, by the positions of the metric and the units."""
     drawn: dict[tuple[int, int], Array] = {}
+    wanted = ~np.isnan(values) & [units.size > 1 for units in batch]
     for smooth in (True, False) if options.ci is not None else ():
-        group = [
-            at
-            for at, method in enumerate(methods)
-            if method != "analytic" and (method == "smoothed") == smooth
-        ]
-        defined = ~np.isnan(values[group])
-        places = [at for at in np.flatnonzero(defined.any(0)).tolist() if sizes[at] > 1]
-        group = [at for at in group if not np.isnan(values[at, places]).all()]
+        group = [at for at, method in enumerate(methods) if (method == "smoothed") == smooth]
+        group = [at for at in group if methods[at] != "analytic" and wanted[at].any()]
         if not group:
             continue
         computes = [figures[at].compute for at in group]
@@ -160,25 +145,16 @@ def _draw_values(
         def compute(sums: Array, computes: Sequence[Compute] = computes) -> Array:
             return np.stack([one(sums) for one in computes])
 
+        places = np.flatnonzero(wanted[group].any(0)).tolist()
         on_tables = all(figures[at].on_table for at in group)
         rows = replicates_of_each([batch[at] for at in places], compute, options, smooth, on_tables)
-        for at, of_figure in zip(group, rows, strict=True):
-            for place, row in zip(places, of_figure, strict=True):
-                if not math.isnan(values[at, place]):
-                    drawn[at, place] = row
+        drawn |= {
+            (at, place): rows[i, j]
+            for i, at in enumerate(group)
+            for j, place in enumerate(places)
+            if wanted[at, place]
+        }
     return drawn
-
-
-class _EstimateParts(NamedTuple):
-    """A metric whose estimate is not yet made."""
-
-    name: str
-    method: CiMethod
-    value: float
-    size: int  # number of units
-    drawn: Array | None  # values in the resamples
-    ends: tuple[Ends, int] | None  # their percentile interval, see `interval_of`
-    trials: float | None  # denominator of a proportion over units that are not clusters
 
 
 def _method(figure: Figure, units: Units, options: IntervalOptions) -> CiMethod:
@@ -192,26 +168,35 @@ def _method(figure: Figure, units: Units, options: IntervalOptions) -> CiMethod:
 
 
 def _estimate(
-    figure: Figure, units: Units, options: IntervalOptions, found: _EstimateParts, n_missing: int
+    figure: Figure,
+    name: str,
+    units: Units,
+    options: IntervalOptions,
+    value: float,
+    resampled: tuple[Array, tuple[Ends, int]] | None,
+    n_missing: int,
 ) -> Estimate:
-    name, method, value, size = found[:4]
+    """Return the estimate from the value, its resamples and their `interval_of` (None if it has none)."""
     if math.isnan(value):
         reason: Reason | None = figure.reason(units.total()) if units.n else "no_pairs"
         return Estimate(None, n=units.n, method=name, reason=reason, n_missing=n_missing)
     if options.ci is None:
         return Estimate(value, n=units.n, method=name, n_missing=n_missing)
+    method, size = _method(figure, units, options), units.size
     what = f"{size} clusters" if units.clustered else f"{size} units"
     undefined = 0
     if method == "analytic":
         if figure.analytic is None:
             raise ArgumentError(f"{figure.name} has no analytic interval; use ci='percentile'")
-        if figure.analytic is proportion and found.trials is not None:
-            ends = _proportion_ends(value, found.trials, options.confidence_level)
-        else:
-            ends = figure.analytic(figure, units, value, options.confidence_level)
+        ends = figure.analytic(figure, units, value, options.confidence_level)
         text = f"{name}; analytic, {options.confidence_level:.0%}, {what}"
     else:
-        ends, undefined = _bootstrap(figure, units, options, found)
+        drawn, (ends, undefined) = resampled or (None, (NO_ENDS, 0))
+        if drawn is not None and method == "smoothed" and units.clustered:
+            ends, undefined = _smoothed_over_clusters(figure, units, options, value, drawn)
+        elif drawn is not None and method == "bca":
+            quantiles = bca_quantiles(drawn, value, units, figure.compute, options.confidence_level)
+            ends = interval_of(drawn, options, quantiles=quantiles)[0] if quantiles else NO_ENDS
         text = f"{name}; {options.describe(what, method)}"
     if undefined:
         text += f"; undefined resamples: {undefined}"
@@ -226,27 +211,15 @@ def _estimate(
     return Estimate(value, *ends, units.n, text, reason, n_missing)
 
 
-def _bootstrap(
-    figure: Figure, units: Units, options: IntervalOptions, found: _EstimateParts
+def _smoothed_over_clusters(
+    figure: Figure, units: Units, options: IntervalOptions, value: float, drawn: Array
 ) -> tuple[Ends, int]:
-    drawn = found.drawn
-    if found.ends is not None:
-        return found.ends
-    if drawn is None:
-        return NO_ENDS, 0
-    quantiles = None
-    clusters_smoothed = found.method == "smoothed" and units.clustered
-    if clusters_smoothed:
-        tail = expanded_tail(options.confidence_level, _degrees_of_freedom(figure, units))
-        quantiles = tail, 1 - tail
-    elif found.method == "bca":
-        quantiles = bca_quantiles(drawn, found.value, units, figure.compute, options.confidence_level)
-        if quantiles is None:
-            return NO_ENDS, int(np.count_nonzero(np.isnan(drawn)))
-    (low, high, se), undefined = interval_of(drawn, options, quantiles=quantiles)
-    if clusters_smoothed and low is not None and high is not None:
+    """Return the interval and the number of undefined resamples, as `interval_of` does."""
+    tail = expanded_tail(options.confidence_level, _degrees_of_freedom(figure, units))
+    (low, high, se), undefined = interval_of(drawn, options, quantiles=(tail, 1 - tail))
+    if low is not None and high is not None:
         # The added cluster shifts the draws: neither limit is closer to the value than to their median.
-        shift = found.value - float(np.nanmedian(drawn))
+        shift = value - float(np.nanmedian(drawn))
         low = max(figure.bounds[0], low + min(shift, 0.0))
         high = min(figure.bounds[1], high + max(shift, 0.0))
     return Ends(low, high, se), undefined
@@ -332,13 +305,9 @@ def delta(figure: Figure, units: Units, value: float, confidence_level: float) -
 
 def proportion(figure: Figure, units: Units, value: float, confidence_level: float) -> Ends:
     """Compute Wilson's interval with the proportion's denominator or, with clusters, `logit_t`."""
-    if not units.clustered:
-        trials = float(figure.trials(units.total()[None, :])[0]) if figure.trials else float(units.n)
-        return _proportion_ends(value, trials, confidence_level)
-    return logit_t(figure, units, value, confidence_level)
-
-
-def _proportion_ends(value: float, trials: float, confidence_level: float) -> Ends:
+    if units.clustered:
+        return logit_t(figure, units, value, confidence_level)
+    trials = float(figure.trials(units.total()[None, :])[0]) if figure.trials else float(units.n)
     low, high = wilson_ends(value, trials, normal_quantile(confidence_level))
     return Ends(low, high, math.sqrt(value * (1 - value) / trials))
 

@@ -38,16 +38,13 @@ class ScoredItem:
 
 @dataclass(slots=True)
 class SharedScores:
-    """Scores that were computed for earlier items, for items with the same criteria, labels and entries.
-
-    Keys contain ids of criteria, labels and reports. These objects are stored, because other objects could
-    reuse their ids if they were deleted.
-    """
+    """Scores that were computed for earlier items, for items with the same criteria, labels and entries."""
 
     labelled: dict[tuple[Any, ...], tuple[tuple[str, ...], float | None]] = field(default_factory=dict)
     entries: dict[tuple[tuple[str, ...], int], tuple[int, ...]] = field(default_factory=dict)
     numbers: dict[_RatedEntry, int] = field(default_factory=dict)
     scores: dict[tuple[Any, ...], float | None] = field(default_factory=dict)
+    # Objects whose ids are in keys; other objects could reuse the ids if they were deleted.
     owners: list[Any] = field(default_factory=list)
 
     def truth(self, item: ScoredItem) -> tuple[tuple[str, ...], float | None]:

@@ -58,14 +58,6 @@ def table_of(
     of all judges. A decision is the most frequent answer, the category nearest to the mean on an ordinal
     scale, or the mean on an interval scale. A tie gives no decision. Labels NA and CANNOT_ASSESS that are not
     on the scale are abstentions, and INVALID is a failure.
-
-    Args:
-        result: An `EvalResult`, or a label table (see `LabelTable`).
-        dataset: Dataset with texts, rubrics and labels. None uses a run's dataset; optional for label tables.
-        scales: Scales of a long table without a dataset: one for all criteria, or a mapping by criterion
-            name. Missing scales are inferred from the observed labels.
-        truth: Rule that combines several people's labels into one; see `TruthRule`. None uses the median on
-            ordinal scales, the mean of numbers, and otherwise the mode.
     """
     if isinstance(result, VotesTable):
         return result
@@ -153,8 +145,7 @@ def _assemble(
     for cell, (_, given) in zip(cells.codes[first].tolist(), reads.values, strict=True):
         criterion = found[cell]
         row = LabelRow(*cells.values[cell], *given)
-        votes.append(None if criterion is None else reader.read(criterion, row))
-
+        votes.append(None if criterion is None else _read(criterion, built, row))
     places = {item_id: i for i, item_id in enumerate(ids)}
     order = np.argsort(cells.codes, kind="stable")
     in_order, sizes = reads.codes[order], np.bincount(cells.codes, minlength=len(found))
@@ -192,27 +183,13 @@ def _kinds(codes: Array, starts: Array, sizes: Array) -> tuple[Array, Array]:
     return kinds, first
 
 
-_LOOKED_UP = frozenset({str, int, float, bool, type(None)})
-
-
 @dataclass(frozen=True, slots=True)
 class _LabelReader:
-    """A reader that parses labels and combines answers, with a cache for each."""
+    """A reader that combines answers; those of equal votes are combined once."""
 
     built: TableRows
     rule: TruthRule | None
-    labels: dict[Any, _Vote] = field(default_factory=dict)
     decisions: dict[Any, tuple[Any, _Vote]] = field(default_factory=dict)
-
-    def read(self, criterion: LabelledCriterion, row: LabelRow) -> _Vote:
-        """Return the answer of a row and its status."""
-        if row.label.__class__ not in _LOOKED_UP:
-            return _read(criterion, self.built, row)
-        key = (id(criterion), row.label.__class__, row.label, row.number, row.status)
-        found = self.labels.get(key)
-        if found is None:
-            found = self.labels[key] = _read(criterion, self.built, row)
-        return found
 
     def decide(self, criterion: LabelledCriterion, votes: Sequence[_Vote]) -> _Vote:
         """Return the decision over a judge's samples or over several judges; `undecided` in a tie."""

@@ -93,10 +93,7 @@ def votes_table(result: SupportsGradedRun, dataset: LabelledDataset) -> pd.DataF
 def _reports_by_item(
     result: SupportsGradedRun, dataset: LabelledDataset
 ) -> tuple[Iterator[tuple[int, Sequence[EnsembleCriterionReport] | None]], bool]:
-    """Return position and reports of each graded item in the dataset's order, and whether reports are shared.
-
-    Items are matched by id.
-    """
+    """Return place (by id) and reports of each graded item in the dataset's order, and if they are shared."""
     stored: Any = result.item_results
     own = getattr(stored, "dataset", None)
     if own is not None and own.items is dataset.items and own.rubric is getattr(dataset, "rubric", None):
@@ -171,9 +168,8 @@ class _ItemReader:
         for name, criterion in criteria.items():
             report, answer = by_name.get(name), truth.get(name)
             key: Any = (id(criterion), id(answer), id(report), absent) if shared else None
-            if not self._rows.add_again(i, key):
-                add = partial(_read_cell, i, criterion, answer, report, absent, self._rows)
-                self._rows.repeat(i, key, (answer, report), add)
+            add = partial(_read_cell, i, criterion, answer, report, absent, self._rows)
+            self._rows.repeat(i, key, (answer, report), add)
             if report is not None and report.decision.tie:
                 self._rows.mark_tie(i, criterion)
         for rater, labels in self._dataset.item_ratings(i).items():
@@ -237,10 +233,7 @@ def _read_cell(
 def _root_of(
     i: int, dataset: LabelledDataset, by_name: Mapping[str, EnsembleCriterionReport]
 ) -> RubricGroup | None:
-    """Return the item's criteria in the dataset's groups; None if there are no criteria.
-
-    Graded criteria are taken from the reports, and all others from the dataset.
-    """
+    """Return the item's criteria, from reports if graded, in the dataset's groups; None if there are none."""
     graded = {name: report.criterion for name, report in by_name.items()}
     try:
         return regroup(dataset.get_item_rubric(i).root, graded)
@@ -360,8 +353,8 @@ def cells_of(table: VotesTable, modes: Modes) -> Cells:
     """Return the decisions and labels of a votes table by cell, with abstentions treated as in `modes`."""
     keys = table.criterion * table.n_items + table.item
     rows = {rater: table.rows_of(rater) for rater in table.raters if rater[0] != "human"}
-    seen, places = distinct_keys([keys[mine] for mine in rows.values()], len(table.criteria) * table.n_items)
-    where = dict(zip(rows, places, strict=True))
+    seen = np.unique(np.concatenate([keys[:0], *(keys[mine] for mine in rows.values())]))
+    where = {rater: np.searchsorted(seen, keys[mine]) for rater, mine in rows.items()}
     criterion, item = (seen // table.n_items, seen % table.n_items) if len(seen) else (seen, seen)
     ends = np.searchsorted(criterion, np.arange(len(table.criteria) + 1))
     spans = tuple(slice(int(a), int(b)) for a, b in pairwise(ends))
@@ -404,24 +397,6 @@ def _positions(table: VotesTable) -> dict[Rater, Codes]:
             found[table.raters[who]].append(sample)
             found[PANEL].append(sample)
     return {rater: np.array(mine, dtype=np.int64).reshape(-1, 3) for rater, mine in found.items()}
-
-
-_MARKED_UP_TO = 50_000_000
-
-
-def distinct_keys(keys: Sequence[Codes], size: int) -> tuple[Codes, list[Codes]]:
-    """Return the sorted distinct keys below `size`, and the index of each key among them.
-
-    If the keys are dense, marking them is cheaper than sorting.
-    """
-    if size > _MARKED_UP_TO:
-        seen = np.unique(np.concatenate(keys))
-        return seen, [np.searchsorted(seen, one) for one in keys]
-    marks = np.zeros(size, dtype=bool)
-    for one in keys:
-        marks[one] = True
-    places = np.cumsum(marks) - 1
-    return np.flatnonzero(marks), [places[one] for one in keys]
 
 
 def _column(table: VotesTable, rows: Codes, where: Codes, spans: Sequence[slice], modes: Modes) -> Column:

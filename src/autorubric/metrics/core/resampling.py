@@ -432,17 +432,16 @@ def interval_of(
 
 
 def intervals_of(drawn: Sequence[Array], options: Resampling) -> list[tuple[Ends, int]]:
-    """Compute `interval_of` of each metric's resampled values."""
+    """Compute `interval_of` of each metric's resampled values; those without undefined ones together."""
     found: dict[int, tuple[Ends, int]] = {}
-    complete = [at for at, one in enumerate(drawn) if not np.isnan(one).any()]
-    if options.n_resamples > 1:
-        tail = (1 - options.confidence_level) / 2
-        for start in range(0, len(complete), _ROWS_AT_ONCE):
-            places = complete[start : start + _ROWS_AT_ONCE]
-            rows = np.array([drawn[at] for at in places])
-            ends = np.quantile(rows, (tail, 1 - tail), axis=-1).tolist()
-            columns = zip(*ends, rows.std(axis=-1, ddof=1).tolist(), strict=True)
-            found |= {at: (Ends(*one), 0) for at, one in zip(places, columns, strict=True)}
+    complete = [at for at, one in enumerate(drawn) if options.n_resamples > 1 and not np.isnan(one).any()]
+    tail = (1 - options.confidence_level) / 2
+    for start in range(0, len(complete), _ROWS_AT_ONCE):
+        places = complete[start : start + _ROWS_AT_ONCE]
+        rows = np.array([drawn[at] for at in places])
+        lows, highs = np.quantile(rows, (tail, 1 - tail), axis=-1).tolist()
+        columns = zip(lows, highs, rows.std(axis=-1, ddof=1).tolist(), strict=True)
+        found |= {at: (Ends(*one), 0) for at, one in zip(places, columns, strict=True)}
     return [found.get(at) or interval_of(one, options) for at, one in enumerate(drawn)]
 
 

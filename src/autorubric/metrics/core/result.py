@@ -5,6 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import Field, dataclass, field, fields, is_dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias, TypeVar, overload
 
 import numpy as np
@@ -264,17 +265,8 @@ def _escape_column(column: pd.Series) -> pd.Series:
         texts = column.dropna().unique()
         if len(texts) and not any(map(_begins_formula, texts)):
             return column
-    known: dict[str, str] = {}
-
-    def escaped(cell: Any) -> Any:
-        if not isinstance(cell, str):
-            return cell
-        found = known.get(cell)
-        if found is None:
-            found = known[cell] = _escape(cell)
-        return found
-
-    return column.map(escaped)
+    escape = cache(_escape)
+    return column.map(lambda cell: escape(cell) if isinstance(cell, str) else cell)
 
 
 def _escape(cell: Any) -> Any:

@@ -212,39 +212,29 @@ class TableRows:
     criteria: dict[MeasuredCriterion, int] = field(default_factory=dict)
     known: dict[int, tuple[BaseCriterion | MeasuredCriterion, int]] = field(default_factory=dict)
     raters: dict[Rater, int] = field(default_factory=dict)
-    answer_columns: dict[tuple[int, str, int], tuple[Answer | None, tuple[Any, ...]]] = field(
-        default_factory=dict
-    )
+    answer_columns: dict[Any, tuple[Answer | None, tuple[Any, ...]]] = field(default_factory=dict)
     read: dict[tuple[int, Any], Answer | None] = field(default_factory=dict)
     rows: list[tuple[Any, ...]] = field(default_factory=list)
     outcomes: dict[int, dict[Outcome, int]] = field(default_factory=dict)
     tied: list[tuple[int, int]] = field(default_factory=list)
     # Spans of `rows` by what they describe, and the rows of the table as items with spans, if any repeat.
+    # Owners of ids are stored, because other objects could reuse the ids if they were deleted.
     spans: dict[Any, tuple[tuple[int, int], Any]] = field(default_factory=dict)
     repeated: list[tuple[int, tuple[int, int]]] = field(default_factory=list)
 
-    def add_again(self, item: int, key: Any) -> bool:
-        """Add the rows that have been added with a key; return False if there are none."""
-        known = self.spans.get(key)
-        if known is not None:
-            self.repeated.append((item, known[0]))
-        return known is not None
-
     def repeat(self, item: int, key: Any, owners: Any, add: Callable[[], None]) -> None:
-        """Add rows that are the same for all items with this key; `add` adds them for the first item.
+        """Add rows that are the same for all items with this key (None: for none), by `add` if they are new.
 
-        If this is used, all rows must be added by it. A key of None stands for rows that do not repeat.
-        `owners` are the objects whose ids the key contains. They are stored, because other objects could
-        reuse their ids if they were deleted.
+        If this is used, all rows must be added by it. `owners` are the objects whose ids the key contains.
         """
-        if key is not None and self.add_again(item, key):
-            return
-        start = len(self.rows)
-        add()
-        span = (start, len(self.rows))
-        if key is not None:
-            self.spans[key] = span, owners
-        self.repeated.append((item, span))
+        known = self.spans.get(key)
+        if known is None:
+            start = len(self.rows)
+            add()
+            known = (start, len(self.rows)), owners
+            if key is not None:
+                self.spans[key] = known
+        self.repeated.append((item, known[0]))
 
     def place(self, criterion: BaseCriterion | MeasuredCriterion) -> int:
         """Return the position of the criterion in the table, adding it if necessary."""

@@ -12,7 +12,7 @@ from autorubric.criteria.values import Level
 from autorubric.errors import ArgumentError
 from autorubric.metrics.core.contingency import NumberPairs, number_pairs, table_units
 from autorubric.metrics.core.estimate import Estimate, Reason
-from autorubric.metrics.core.estimation import Figure, estimates_of_each
+from autorubric.metrics.core.estimation import Figure, estimate, estimates_of_each
 from autorubric.metrics.core.metric import MetricDisplay, TableMetric
 from autorubric.metrics.core.resampling import IntervalArguments, IntervalOptions, Units
 from autorubric.metrics.core.result import MetricValues, ResultBase, figure_table
@@ -247,56 +247,63 @@ def agreements_of(
     batch: Sequence[Sides], weights: Weights, options: IntervalOptions, abstain: AbstainMode
 ) -> list[Agreement]:
     """Compute `agreement_of` several pairs of raters on one scale, whose tables are resampled together."""
-    pairs = [number_pairs(one.numbers(one.truth), one.numbers(one.pred), one.cluster) for one in batch]
-    scale = batch[0].scale
-    n = [(one.n, one.n_missing) for one in pairs]
-    tables = [np.zeros((0, 0))] * len(batch)
-    found: list[dict[str, Estimate]] = [{} for _ in batch]
-    per_option: list[tuple[OptionAgreement, ...]] = [()] * len(batch)
-    if not isinstance(scale, Interval):
+    tables, found = [np.zeros((0, 0))] * len(batch), [dict[str, Estimate]()] * len(batch)
+    if not isinstance(batch[0].scale, Interval):
         size = batch[0].size
         units = [table_units(one.truth.code, one.pred.code, size, one.cluster) for one in batch]
-        n = [(one.n, n_missing) for one, n_missing in units]
         tables = [one.total().reshape(size, size) for one, _ in units]
         found = _of_tables(batch[0], tables, units, weights, options)
-        per_option = [
-            _per_option(batch[0], table, figures) for table, figures in zip(tables, found, strict=True)
-        ]
-    coverages, abstentions = _coverages(batch, options), _abstentions(batch, options)
+    kappas = abstention_kappas(batch, options)
     return [
-        Agreement(
-            level=level_of(scale),
-            labels=sides.labels,
-            table=tuple(tuple(int(count) for count in row) for row in tables[at].tolist()),
-            n=n[at][0],
-            n_missing=n[at][1],
-            abstain=abstain,
-            coverage=coverages[at],
-            bias=_bias(sides, pairs[at], options),
-            per_option=per_option[at],
-            abstentions=abstentions[at],
-            **Agreement.arrange(_complete(sides, found[at], pairs[at], n[at], options)),
-        )
-        for at, sides in enumerate(batch)
+        _agreement(sides, table, figures, _abstentions(sides, kappa, options), options, abstain)
+        for sides, table, figures, kappa in zip(batch, tables, found, kappas, strict=True)
     ]
 
 
-def _complete(
+def _agreement(
     sides: Sides,
+    table: Array,
     found: Mapping[str, Estimate],
-    pairs: NumberPairs,
-    n: tuple[int, int],
+    abstentions: Abstentions,
     options: IntervalOptions,
-) -> dict[str, Estimate]:
-    """Return the metrics with those of numbers, and with those that are not defined on the scale."""
+    abstain: AbstainMode,
+) -> Agreement:
+    """Add all that is not computed from resampled tables to the metrics `found` on the confusion table."""
+    pairs = number_pairs(sides.numbers(sides.truth), sides.numbers(sides.pred), sides.cluster)
+    n = pairs.n if isinstance(sides.scale, Interval) else int(table.sum())
+    n_missing = len(sides.truth.code) - n
     figures = dict(found)
+    options_of = [one.key for one in shown_metrics() if one.per_option] if found else []
+    per_option = tuple(
+        OptionAgreement(
+            label=label,
+            **OptionAgreement.arrange({key: figures.pop(f"{key} {place}") for key in options_of}),
+            support_true=int(table[place].sum()),
+            support_pred=int(table[:, place].sum()),
+        )
+        for place, label in enumerate(sides.labels)
+    )
     if isinstance(sides.scale, Ordinal | Interval) and not sides.has_category:
         figures |= number_figures(pairs, options)
     for one in shown_metrics():
         if one.where["agreement"] and one.key not in figures:
             method = one.key.replace("_", " ")
-            figures[one.key] = Estimate.undefined(_why_not(one, sides), n=n[0], method=method, n_missing=n[1])
-    return figures
+            figures[one.key] = Estimate.undefined(
+                _why_not(one, sides), n=n, method=method, n_missing=n_missing
+            )
+    return Agreement(
+        level=level_of(sides.scale),
+        labels=sides.labels,
+        table=tuple(tuple(int(count) for count in row) for row in table.tolist()),
+        n=n,
+        n_missing=n_missing,
+        abstain=abstain,
+        coverage=_coverage(sides, options),
+        bias=_bias(sides, pairs, options),
+        per_option=per_option,
+        abstentions=abstentions,
+        **Agreement.arrange(figures),
+    )
 
 
 def level_of(scale: Scale) -> Level:
@@ -334,8 +341,8 @@ def _of_tables(
                 )
         elif not metric.has_interval:
             plain = replace(options, ci=None)
-            for figures, made in zip(found, _on_each([metric.figure(size)], units, plain), strict=True):
-                figures[one.key] = made[0]
+            for figures, (of, missing) in zip(found, units, strict=True):
+                figures[one.key] = estimate(metric.figure(size), of, plain, n_missing=missing)
         else:
             named[one.key], note = _figure(one, metric, sides, weights)
             own = metric.note if not metric.weighted else None
@@ -344,35 +351,16 @@ def _of_tables(
         if one.per_option is not None:
             named |= {f"{one.key} {place}": one.per_option(place).figure(size) for place in range(size)}
     unnoted = [""] * len(units)
-    words = list(zip(*(notes.get(name, unnoted) for name in named), strict=True))
-    for figures, made in zip(found, _on_each(list(named.values()), units, options, words), strict=True):
-        figures |= dict(zip(named, made, strict=True))
-    return found
-
-
-def _on_each(
-    figures: Sequence[Figure],
-    units: Sequence[tuple[Units, int]],
-    options: IntervalOptions,
-    notes: Sequence[Sequence[str]] = (),
-) -> list[list[Estimate]]:
-    """Compute metrics over each of several sets of units with their numbers of missing pairs."""
-    n_missing = [missing for _, missing in units]
-    return estimates_of_each(figures, [one for one, _ in units], options, n_missing=n_missing, notes=notes)
-
-
-def _per_option(sides: Sides, table: Array, figures: dict[str, Estimate]) -> tuple[OptionAgreement, ...]:
-    """Return the metrics of each category, which are removed from the metrics of the table."""
-    options_of = [one.key for one in shown_metrics() if one.per_option]
-    return tuple(
-        OptionAgreement(
-            label=label,
-            **OptionAgreement.arrange({key: figures.pop(f"{key} {place}") for key in options_of}),
-            support_true=int(table[place].sum()),
-            support_pred=int(table[:, place].sum()),
-        )
-        for place, label in enumerate(sides.labels)
+    made = estimates_of_each(
+        list(named.values()),
+        [one for one, _ in units],
+        options,
+        n_missing=[missing for _, missing in units],
+        notes=list(zip(*(notes.get(name, unnoted) for name in named), strict=True)),
     )
+    for figures, estimates in zip(found, made, strict=True):
+        figures |= dict(zip(named, estimates, strict=True))
+    return found
 
 
 def _is_lost(metric: MetricDisplay, sides: Sides, weights: Weights) -> bool:
@@ -412,73 +400,53 @@ def _bias(sides: Sides, pairs: NumberPairs, options: IntervalOptions) -> BiasRes
     return bias_of(pairs, options)
 
 
-def _coverages(batch: Sequence[Sides], options: IntervalOptions) -> list[Estimate]:
-    flags = []
-    for sides in batch:
-        if isinstance(sides.scale, Interval):
-            used = ~np.isnan(sides.truth.number + sides.pred.number)
-        else:
-            used = (sides.truth.code >= 0) & (sides.pred.code >= 0)
-        flags.append((used, sides.truth.status > 0, sides.cluster))
-    return flag_estimates("coverage", flags, options)
+def _coverage(sides: Sides, options: IntervalOptions) -> Estimate:
+    if isinstance(sides.scale, Interval):
+        used = ~np.isnan(sides.truth.number + sides.pred.number)
+    else:
+        used = (sides.truth.code >= 0) & (sides.pred.code >= 0)
+    return flag_estimate("coverage", used, sides.truth.status > 0, sides.cluster, options)
 
 
 def flag_estimate(
     name: str, flags: Array, counted: Array, cluster: Codes | None, options: IntervalOptions
 ) -> Estimate:
     """Return the proportion of counted units with a flag, with a Wilson (clusters: logit-t) interval."""
-    return flag_estimates(name, [(flags, counted, cluster)], options)[0]
-
-
-def flag_estimates(
-    name: str, batch: Sequence[tuple[Array, Array, Codes | None]], options: IntervalOptions
-) -> list[Estimate]:
-    """Return `flag_estimate` of each set of flags, counted units and clusters."""
-    found = []
-    for flags, counted, cluster in batch:
-        right = np.where(counted, flags, -1).astype(np.int64)
-        found.append(table_units(np.ones_like(right), right, 2, cluster))
+    right = np.where(counted, flags, -1).astype(np.int64)
+    units, n_missing = table_units(np.ones_like(right), right, 2, cluster)
     auto = replace(options, ci=options.ci and "auto")
-    return [made for (made,) in _on_each([ACCURACY.figure(2, name=name)], found, auto)]
+    return estimate(ACCURACY.figure(2, name=name), units, auto, n_missing=n_missing)
 
 
-def _abstentions(batch: Sequence[Sides], options: IntervalOptions) -> list[Abstentions]:
-    flags = []
-    for sides in batch:
-        labelled = sides.truth.status > 0
-        right = labelled & (sides.pred.status == ABSTAINED)
-        flags.append((labelled, sides.truth.status == ABSTAINED, right, sides.cluster))
-    truth = flag_estimates("abstentions of the truth", [(a, on, at) for on, a, _, at in flags], options)
-    pred = flag_estimates("abstentions of the judge", [(b, on, at) for on, _, b, at in flags], options)
-    kappas = abstention_kappas(batch, options)
-    return [
-        Abstentions(
-            n_labelled=int(np.count_nonzero(labelled)),
-            n_truth=int(np.count_nonzero(left)),
-            n_pred=int(np.count_nonzero(right)),
-            n_both=int(np.count_nonzero(left & right)),
-            n_failed=int(np.count_nonzero(labelled & (batch[at].pred.status == FAILED))),
-            truth_rate=truth[at],
-            pred_rate=pred[at],
-            kappa=kappas[at],
-        )
-        for at, (labelled, left, right, _) in enumerate(flags)
-    ]
+def _abstentions(sides: Sides, kappa: Estimate, options: IntervalOptions) -> Abstentions:
+    labelled, cluster = sides.truth.status > 0, sides.cluster
+    left, right = sides.truth.status == ABSTAINED, labelled & (sides.pred.status == ABSTAINED)
+    return Abstentions(
+        n_labelled=int(np.count_nonzero(labelled)),
+        n_truth=int(np.count_nonzero(left)),
+        n_pred=int(np.count_nonzero(right)),
+        n_both=int(np.count_nonzero(left & right)),
+        n_failed=int(np.count_nonzero(labelled & (sides.pred.status == FAILED))),
+        truth_rate=flag_estimate("abstentions of the truth", left, labelled, cluster, options),
+        pred_rate=flag_estimate("abstentions of the judge", right, labelled, cluster, options),
+        kappa=kappa,
+    )
 
 
 def abstention_kappas(batch: Sequence[Sides], options: IntervalOptions) -> list[Estimate]:
     """Compute Cohen's kappa for abstaining or not, over the units that have a label and a vote."""
-    units = []
+    units, n_missing = [], []
     for sides in batch:
         left, right = sides.truth.status, sides.pred.status
         voted = (right == ANSWERED) | (right == ABSTAINED)
-        units.append(
-            table_units(
-                np.where(left > 0, left == ABSTAINED, -1).astype(np.int64),
-                np.where(voted, right == ABSTAINED, -1).astype(np.int64),
-                2,
-                sides.cluster,
-            )
+        table, missing = table_units(
+            np.where(left > 0, left == ABSTAINED, -1).astype(np.int64),
+            np.where(voted, right == ABSTAINED, -1).astype(np.int64),
+            2,
+            sides.cluster,
         )
+        units.append(table)
+        n_missing.append(missing)
     auto, notes = replace(options, ci=options.ci and "auto"), [["of abstaining"]] * len(units)
-    return [made for (made,) in _on_each([KAPPA.figure(2, np.eye(2))], units, auto, notes)]
+    figures = [KAPPA.figure(2, np.eye(2))]
+    return [made for (made,) in estimates_of_each(figures, units, auto, n_missing=n_missing, notes=notes)]

@@ -185,11 +185,7 @@ def _with_pairs(layout: SumLayout, total: Array) -> Array:
 def macro_bootstrap(
     raters: Sequence[ComparedRater], modes: Modes, resampling: Resampling
 ) -> dict[Rater, BootstrapResults]:
-    """Compute intervals for the macro accuracy, mean kappa and score RMSE of each rater; see `judge_report`.
-
-    Accuracy uses a logit-t interval over items, kappa uses smoothed resamples (see `kappa_ends`), and RMSE
-    uses percentiles.
-    """
+    """Compute intervals of each rater's macro accuracy (logit-t), mean kappa (`kappa_ends`) and score RMSE."""
     cells, n = raters[0].cells, len(raters)
     layout = replace(layout_of(cells, modes, comparisons=False), numeric=())
     # Items without a labelled cell contribute nothing, so drawing them would only dilute the resamples.
