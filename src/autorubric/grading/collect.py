@@ -50,10 +50,7 @@ async def collect_votes(
 def reusable_votes(
     calls: Sequence[JudgeCall], stored: Votes, policy: GradingPolicy
 ) -> dict[VoteKey, JudgeVote]:
-    """Return the stored votes for these calls, with current weights and values.
-
-    If failures raise, votes that are stored as failed are requested again.
-    """
+    """Return stored votes for calls with current weights and values; failed ones unless failures raise."""
     if not any(stored.values()):
         return {}
     retry_failed = policy.aggregation.on_failure == "raise"
@@ -111,10 +108,7 @@ async def request_votes(
     raises: bool,
     gate: PrefixGate | None = None,
 ) -> dict[VoteKey, JudgeVote]:
-    """Make all calls and return the votes by key; `raises` is whether a failed vote raises its error.
-
-    A `BudgetError` is raised after the calls in flight are completed and reported.
-    """
+    """Return the votes of all calls by key; with `raises`, failed votes raise. A `BudgetError` comes last."""
     votes: dict[VoteKey, JudgeVote] = {}
 
     def report(call: JudgeCall, cast: Cast | BudgetError) -> JudgeError | BudgetError | None:

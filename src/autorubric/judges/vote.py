@@ -64,10 +64,7 @@ async def cast_vote(member: PanelMember, request: JudgeRequest, *, clock: Clock 
 async def cast_votes(
     member: PanelMember, requests: Sequence[JudgeRequest], *, clock: Clock = time.perf_counter
 ) -> list[Cast | BudgetError]:
-    """Request votes on several criteria of one item together and return them in request order.
-
-    If the budget does not allow a call, its `BudgetError` is returned in place of the vote.
-    """
+    """Request votes on criteria of one item together; a call beyond the budget gives its `BudgetError`."""
     if len(requests) == 1:
         return [await cast_vote(member, requests[0], clock=clock)]
     if not isinstance(member.judge, BatchJudge):
