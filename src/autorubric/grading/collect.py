@@ -14,7 +14,7 @@ from autorubric.errors import BudgetError, JudgeError
 from autorubric.grading.base import GradingTask
 from autorubric.grading.plan import JudgeCall, VoteKey
 from autorubric.judges.base import BatchJudge
-from autorubric.judges.vote import Cast, cast_in_threads, cast_votes
+from autorubric.judges.vote import Cast, cast_in_threads, cast_vote, cast_votes
 from autorubric.llm.budget import whole_budget
 from autorubric.scoring.early_stopping import can_stop, votes_needed, weights_matter
 from autorubric.scoring.report_builder import GradingPolicy, criterion_report
@@ -122,7 +122,10 @@ async def request_votes(
 
     async def run(batch: Sequence[JudgeCall]) -> None:
         async with nullcontext() if gate is None else gate.turn(batch[0]):
-            casts = await cast_votes(batch[0].member, [call.request for call in batch])
+            if len(batch) == 1:
+                casts: Sequence[Cast | BudgetError] = [await cast_vote(batch[0].member, batch[0].request)]
+            else:
+                casts = await cast_votes(batch[0].member, [call.request for call in batch])
         errors = [report(call, cast) for call, cast in zip(batch, casts, strict=True)]
         # Raised last, so that the other votes of the same reply are reported first.
         for error in errors:

@@ -21,6 +21,7 @@ from pydantic_core.core_schema import (
     dataclass_schema,
     float_schema,
     nullable_schema,
+    str_schema,
     with_default_schema,
 )
 
@@ -210,6 +211,8 @@ def _schema_of(hint: Any) -> CoreSchema:
     kinds = {hint, *get_args(hint)}
     if found := [one for one in kinds if is_dataclass(one)]:
         return nullable_schema(_instance_of(found[0]))
+    if any(isinstance(one, type) and issubclass(one, str) for one in kinds):
+        return nullable_schema(str_schema())
     # As floats, whole numbers are written with a decimal point.
     return nullable_schema(float_schema()) if float in kinds else any_schema()
 
