@@ -329,10 +329,7 @@ def _is_own(column: str, own: Collection[str], rubric: Rubric | None) -> bool:
 def guess_row_fields(
     rows: Sequence[tuple[FilePath, Json]], fields: FieldMap, rubric: Rubric | None
 ) -> FieldMap | None:
-    """Return the mapping of fields for rows that are mappings; see `guess_fields`.
-
-    The result is None if a key is nearly a key of the dataset format, so that the reader reports the key.
-    """
+    """Return the fields of rows of JSON as `guess_fields`; None if a key of the format is misspelt."""
     mappings = [row for _, row in rows if isinstance(row, Mapping)]
     keys = list(dict.fromkeys(str(key) for row in mappings for key in row))
     own = list(DataItem.model_fields)

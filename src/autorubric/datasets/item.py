@@ -9,7 +9,6 @@ import re
 import statistics
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
 from datetime import date, time
 from typing import Annotated, Any, Final, Literal, NamedTuple, Self, TypeAlias, TypeVar
 
@@ -36,8 +35,10 @@ _JSON_START: Final = re.compile(r'[ \t\n\r]*+(?:["{\[0-9-]|true|false|null)')
 
 def as_json(given: Any) -> Json:
     """Return a copy of a value after conversion to JSON and back."""
-    with suppress(TypeError, RecursionError):
+    try:
         return _copy_json(given)
+    except (TypeError, RecursionError):
+        pass
     try:
         return json.loads(json.dumps(given, allow_nan=False))
     except (TypeError, ValueError) as error:
@@ -45,11 +46,7 @@ def as_json(given: Any) -> Json:
 
 
 def _copy_json(given: Any) -> Json:
-    """Return a copy of a value that is JSON already, which most are; this is faster than converting it.
-
-    Raises:
-        TypeError: If conversion to JSON and back would change or refuse the value.
-    """
+    """Copy a value; `TypeError` if conversion to JSON and back, which takes longer, would change it."""
     kind = given.__class__
     # Two surrogates in a row would become one character.
     if kind is str and (given.isascii() or not _SURROGATE.search(given)):
@@ -443,10 +440,11 @@ def _faults_in(item: DataItem, labels: Labels, rubric: Rubric, at: FilePath) -> 
         return
     given, values = (labels, labels.values()) if isinstance(labels, dict) else (names, labels)
     valid = _VALID_LABELS.of(rubric)
-    # Lists and mappings are not hashable.
-    with suppress(TypeError):
+    try:
         if valid.issuperset(zip(given, map(type, values), values, strict=True)):
             return
+    except TypeError:
+        pass  # lists and mappings are not hashable
     for position, (name, label) in enumerate(zip(given, values, strict=True)):
         kind = type(label)
         if kind in _SCALARS and (name, kind, label) in valid:

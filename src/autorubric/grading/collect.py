@@ -14,7 +14,7 @@ from autorubric.errors import BudgetError, JudgeError
 from autorubric.grading.base import GradingTask
 from autorubric.grading.plan import JudgeCall, VoteKey
 from autorubric.judges.base import BatchJudge
-from autorubric.judges.vote import Cast, cast_in_threads, cast_votes
+from autorubric.judges.vote import Cast, cast_in_threads, cast_vote, cast_votes
 from autorubric.llm.budget import whole_budget
 from autorubric.scoring.early_stopping import can_stop, votes_needed, weights_matter
 from autorubric.scoring.report_builder import GradingPolicy, criterion_report
@@ -50,10 +50,7 @@ async def collect_votes(
 def reusable_votes(
     calls: Sequence[JudgeCall], stored: Votes, policy: GradingPolicy
 ) -> dict[VoteKey, JudgeVote]:
-    """Return the stored votes for these calls, with current weights and values.
-
-    If failures raise, votes that are stored as failed are requested again.
-    """
+    """Return stored votes for calls with current weights and values; failed ones unless failures raise."""
     if not any(stored.values()):
         return {}
     retry_failed = policy.aggregation.on_failure == "raise"
@@ -111,10 +108,7 @@ async def request_votes(
     raises: bool,
     gate: PrefixGate | None = None,
 ) -> dict[VoteKey, JudgeVote]:
-    """Make all calls and return the votes by key; `raises` is whether a failed vote raises its error.
-
-    A `BudgetError` is raised after the calls in flight are completed and reported.
-    """
+    """Return the votes of all calls by key; with `raises`, failed votes raise. A `BudgetError` comes last."""
     votes: dict[VoteKey, JudgeVote] = {}
 
     def report(call: JudgeCall, cast: Cast | BudgetError) -> JudgeError | BudgetError | None:
@@ -128,7 +122,10 @@ async def request_votes(
 
     async def run(batch: Sequence[JudgeCall]) -> None:
         async with nullcontext() if gate is None else gate.turn(batch[0]):
-            casts = await cast_votes(batch[0].member, [call.request for call in batch])
+            if len(batch) == 1:
+                casts: Sequence[Cast | BudgetError] = [await cast_vote(batch[0].member, batch[0].request)]
+            else:
+                casts = await cast_votes(batch[0].member, [call.request for call in batch])
         errors = [report(call, cast) for call, cast in zip(batch, casts, strict=True)]
         # Raised last, so that the other votes of the same reply are reported first.
         for error in errors:

@@ -229,10 +229,7 @@ def _material(request: JudgeRequest, submission: Submission, shown: Shown) -> Ma
 
 
 def _key_requests(requests: Sequence[JudgeRequest]) -> dict[str, tuple[JudgeRequest, Shown]]:
-    """Return the requests by opaque id, each with the presentation of its criterion.
-
-    Requests that cannot be shown, or show other candidates or another order than the first, are omitted.
-    """
+    """Return requests that can be shown like the first one by opaque id, each with its presentation."""
     ids = opaque_ids(len(requests), random.Random(requests[0].seed))
     shown = {
         key: (request, _show(request))

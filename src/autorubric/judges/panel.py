@@ -237,10 +237,7 @@ def split_name(text: str) -> tuple[str | None, str]:
 
 
 def demand_models(models: Collection[str], **options: object) -> None:
-    """Check that options that apply only to models are used with a model.
-
-    **options: Option values by name; None for an option that is not set.
-    """
+    """Check that options that apply only to models, and are not None, are used with a model."""
     variable = options.get("api_key_env")
     if variable is not None and not os.environ.get(str(variable), "").strip():
         raise ArgumentError(unset_variable("--api-key-env", str(variable)))

@@ -43,10 +43,7 @@ def item_tag(*texts: str | None) -> str:
 
 
 def neutralise(text: str) -> str:
-    """Replace the opening bracket of every delimiter look-alike and chat-template token in a text.
-
-    `<` becomes `‹` and `[` becomes `⟦`, which no tokenizer converts back; all other characters are unchanged.
-    """
+    """Neutralise delimiter look-alikes and chat-template tokens in a text, as `neutralise_tokens` does."""
     return neutralise_matches(text, _lookalike)
 
 

@@ -63,13 +63,8 @@ async def cast_vote(member: PanelMember, request: JudgeRequest, *, clock: Clock 
 async def cast_votes(
     member: PanelMember, requests: Sequence[JudgeRequest], *, clock: Clock = time.perf_counter
 ) -> list[Cast | BudgetError]:
-    """Request votes on several criteria of one item together and return them in request order.
-
-    If the budget does not allow a call, its `BudgetError` is returned in place of the vote.
-    """
-    if len(requests) == 1:
-        return [await cast_vote(member, requests[0], clock=clock)]
-    if not isinstance(member.judge, BatchJudge):
+    """Request votes on criteria of one item together; a call beyond the budget gives its `BudgetError`."""
+    if len(requests) == 1 or not isinstance(member.judge, BatchJudge):
         return [await cast_vote(member, request, clock=clock) for request in requests]
     started = clock()
     outcomes: Sequence[JudgeReply | JudgeError | BudgetError]
@@ -207,9 +202,12 @@ def _answered_vote(
 ) -> JudgeVote:
     level = request.criterion.level
     is_choice = level == "ordinal" or level == "nominal"
-    return _vote(
-        member,
-        request,
+    # Not by `_vote`, since passing the fields on takes a twentieth of a vote's time.
+    return make_vote(
+        judge_id=member.judge_id,
+        sample=request.sample,
+        weight=member.weight,
+        order=request.order or None,
         status="abstained" if answer.abstains else "answered",
         answer=answer.code,
         verdict=_verdict(answer) if level == "binary" else None,

@@ -199,10 +199,7 @@ async def close_with_loop(litellm: Any) -> None:
 
 
 async def close_idle(litellm: Any) -> None:
-    """Close the idle connections of the running loop's clients.
-
-    The clients themselves are kept and reconnect when used again, because other code may use them too.
-    """
+    """Close idle connections of the running loop's clients, which stay usable, as other code may use them."""
     for _, client in _clients(litellm):
         for transport in (client._transport, *client._mounts.values()):
             if transport is not None and _is_idle(transport):

@@ -56,10 +56,7 @@ def owner_of(model: str) -> str:
 
 
 def needs_address(model: str) -> bool:
-    """Return whether the model is on the user's own server and litellm knows no address of it.
-
-    litellm would send the request to OpenAI.
-    """
+    """Return whether litellm knows no address of the user's own server, and would send requests to OpenAI."""
     prefix = prefix_of(model)
     is_set = bool(os.environ.get(f"{prefix.upper()}_API_BASE")) and prefix not in UNKNOWN_TO_LITELLM
     return prefix in _OWN_SERVERS and not is_set
@@ -79,10 +76,7 @@ def speaks_openai(model: str) -> bool:
 
 
 def completions_url(api_base: str, model: str) -> str:
-    """Return the URL to which chat completion requests are posted.
-
-    For servers whose address is usually only a host (Ollama, LM Studio), `/v1` is added.
-    """
+    """Return the URL for chat completions; `/v1` is added for servers that are usually given as a host."""
     base = api_base.rstrip("/")
     if base.endswith("/chat/completions"):
         return base

@@ -262,13 +262,7 @@ def _error_text(raw: bytes) -> str:
 
 
 class Deadlines:
-    """The deadlines of blocks in one event loop, all with the same timeout.
-
-    Because all timeouts are equal, the oldest deadline always expires first.
-
-    Args:
-        seconds: Timeout of each block.
-    """
+    """The deadlines of blocks in one event loop; the timeouts are equal, so the oldest one expires first."""
 
     __slots__ = ("_loop", "_seconds", "_timer", "_waiting")
 

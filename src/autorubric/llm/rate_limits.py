@@ -153,12 +153,7 @@ class Traffic:
 
 
 class Limiter:
-    """A limiter that admits requests one by one within an event loop.
-
-    Args:
-        clock: A monotonic clock, in seconds.
-        sleep: Async function that waits for a number of seconds.
-    """
+    """Admits requests one by one within an event loop; the clock is monotonic, all times are in seconds."""
 
     __slots__ = ("_sleep", "clock", "limits", "traffic")
 

@@ -196,11 +196,7 @@ def _compose(config: LLMConfig, provider: Transport) -> Transport:
 def spending_limit(
     models: Sequence[LLMConfig], *, max_calls: int | None, max_cost: float | None
 ) -> SpendingLimit:
-    """Return a budget for requests to these models; if no limit is set, the budget is unlimited.
-
-    Args:
-        max_cost: Maximum cost of all requests in US dollars; None for no limit.
-    """
+    """Return a budget for requests to these models, without limits if none are set; dollars are US ones."""
     limit = SpendingLimit(max_calls=max_calls, max_cost=max_cost)
     if max_cost is not None:
         _demand_prices(models)

@@ -136,11 +136,7 @@ def _without(text: str, forms: Sequence[str]) -> str:
 
 
 class Mask:
-    """A mask that removes a config's secrets, and those in the environment, from texts.
-
-    Args:
-        clock: A monotonic clock, in seconds.
-    """
+    """Removes a config's secrets, and those in the environment, from texts; the clock is in seconds."""
 
     def __init__(self, given: Iterable[str], *, clock: Callable[[], float] = time.monotonic) -> None:
         self._given = frozenset(given)

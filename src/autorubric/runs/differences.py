@@ -167,10 +167,7 @@ def asking_differences(
 def deciding_differences(
     stored: Mapping[str, Json], now: GraderDescription, dataset: ChangedDataset | None
 ) -> list[str]:
-    """Return descriptions of the changes in weights, gates, groups and policies, one line each.
-
-    For the arguments, see `asking_differences`.
-    """
+    """Return a line for each change in weights, gates, groups and policies; see `asking_differences`."""
     after = json.loads(json.dumps(now.deciding))
     policy = _entry_changes("policy", mapping_in(stored, "deciding"), after)
     return [*policy, *(_each_rubric(dataset, _scoring_differences) if dataset is not None else ())]

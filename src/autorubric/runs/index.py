@@ -241,11 +241,7 @@ def bytes_lost(log: Path, logs: LogEntries) -> int:
 
 
 class Positions:
-    """Finds the position in a dataset of the item that a line is about.
-
-    If the line has a checksum and was written for this dataset, its own position is used; otherwise the item
-    is looked up by its id.
-    """
+    """Finds the item of a line: at the line's position if it was written for this dataset, or by its id."""
 
     def __init__(self, dataset: RubricDataset, digest: str, unsealed: int) -> None:
         self._dataset = dataset
@@ -392,10 +388,7 @@ class _Salvage:
 
 
 def restore_logs(store: RunStore, index: RunIndex) -> None:
-    """Restore intact votes to their original offsets, and drop the lines of affected items.
-
-    Without their lines, these items are unfinished, as if the run had been killed before they finished.
-    """
+    """Restore intact votes to their original offsets; affected items lose their lines and are unfinished."""
     votes, items = index.surveys[VOTES], index.surveys[ITEMS]
     if votes.is_damaged:
         store.restore_log(VOTES, votes.lines)

@@ -110,10 +110,7 @@ class GradedItem:
 
 
 def is_partly_scored(score: float | None, verdicts: VerdictCounts | None, partial: str | None) -> bool:
-    """Return whether an item has a score although at least one of its verdicts was lost.
-
-    `partial`, the description of what could not be judged, is used if the verdicts were not counted.
-    """
+    """Return whether an item has a score although a verdict was lost; uncounted verdicts are in `partial`."""
     return score is not None and (verdicts.lost > 0 if verdicts is not None else partial is not None)
 
 

@@ -21,6 +21,7 @@ from pydantic_core.core_schema import (
     dataclass_schema,
     float_schema,
     nullable_schema,
+    str_schema,
     with_default_schema,
 )
 
@@ -31,7 +32,6 @@ from autorubric.runs.manifest import PROMPTS, log_entries, read_manifest
 from autorubric.runs.notices import warn_of_damage
 from autorubric.scoring.votes import JudgeVote, VoteExchange
 from autorubric.support.json_text import compact_json, read_compact
-from autorubric.support.objects import Json
 from autorubric.support.record_log import is_intact, line_offset, log_lines
 
 # The beginning of a vote's line, which is enough to find its item.
@@ -130,7 +130,7 @@ def line_of_vote(stored: StoredVote) -> bytes:
         _name_json(item_id),
         _name_json(criterion),
         compact_json(digest),
-        _to_json(_vote_writer(), vote),
+        _to_json(vote),
     )
 
 
@@ -140,25 +140,21 @@ _name_json = lru_cache(maxsize=1024)(compact_json)
 
 def line_of_item(item: StoredItem, seal: Seal) -> bytes:
     """Return an item as a line of `items.jsonl`, without offset and checksum and without default values."""
-    return b'%b,"seal":[%d,%d,%d,%d]}' % (_to_json(_item_writer(), item)[:-1], *seal)
+    return b'%b,"seal":[%d,%d,%d,%d]}' % (_to_json(item)[:-1], *seal)
 
 
 @cache
-def _item_writer() -> SchemaSerializer:
-    return SchemaSerializer(_instance_of(StoredItem), _WRITING)
+def _writer_of(kind: type) -> SchemaSerializer:
+    return SchemaSerializer(_instance_of(kind), _WRITING)
 
 
-def _to_json(writer: SchemaSerializer, content: Any) -> bytes:
+def _to_json(content: Any) -> bytes:
+    writer = _writer_of(content.__class__)
     try:
         return writer.to_json(content, exclude_defaults=True, warnings=False)
     except ValueError:
         # Lone surrogates cannot be encoded in UTF-8.
         return compact_json(writer.to_python(content, mode="json", exclude_defaults=True, warnings=False))
-
-
-@cache
-def _vote_writer() -> SchemaSerializer:
-    return SchemaSerializer(_instance_of(JudgeVote), _WRITING)
 
 
 @cache
@@ -180,15 +176,12 @@ def _read(reader: msgspec.json.Decoder[Any], raw: bytes) -> Any:
     try:
         return reader.decode(raw)
     except (ValueError, RecursionError):
-        return msgspec.convert(_parse_content(raw), reader.type)
-
-
-def _parse_content(raw: bytes) -> Json:
-    """Return the content of a line, using Python's JSON parser, which accepts lone surrogates."""
-    try:
-        return json.loads(raw.decode("utf-8"))
-    except RecursionError:
-        raise ValueError("the line is nested too deeply") from None
+        try:
+            # Python's JSON parser accepts lone surrogates.
+            content = json.loads(raw.decode("utf-8"))
+        except RecursionError:
+            raise ValueError("the line is nested too deeply") from None
+        return msgspec.convert(content, reader.type)
 
 
 def _struct_of(kind: Any) -> type[msgspec.Struct]:
@@ -218,6 +211,8 @@ def _schema_of(hint: Any) -> CoreSchema:
     kinds = {hint, *get_args(hint)}
     if found := [one for one in kinds if is_dataclass(one)]:
         return nullable_schema(_instance_of(found[0]))
+    if any(isinstance(one, type) and issubclass(one, str) for one in kinds):
+        return nullable_schema(str_schema())
     # As floats, whole numbers are written with a decimal point.
     return nullable_schema(float_schema()) if float in kinds else any_schema()
 
@@ -258,10 +253,7 @@ class StoredExchange:
 
 
 def stored_exchanges(path: Path, item_id: str) -> list[StoredExchange]:
-    """Return the stored exchanges for an item's votes, in order of arrival.
-
-    Each line of the file is compared with its checksum, and damaged or moved lines cause a warning.
-    """
+    """Return an item's stored exchanges in order of arrival; damaged or moved lines cause a warning."""
     written = log_entries(read_manifest(path))
     unsealed = written.unsealed.get(PROMPTS, 0)
     found: dict[int, StoredExchange] = {}

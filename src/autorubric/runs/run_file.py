@@ -253,10 +253,7 @@ _RENAMED: Final = {"thinking": "reasoning_effort"}
 
 
 def is_run_file(path: Path) -> bool:
-    """Return whether a YAML file is a run file rather than a dataset.
-
-    A run file is a mapping with `data` or `judges`; a dataset is a list, or a mapping with `items`.
-    """
+    """Return whether a YAML file is a run file (a mapping with `data` or `judges`) rather than a dataset."""
     if path.suffix.lower() not in SUFFIXES:
         return False
     data = read_structured(path).data

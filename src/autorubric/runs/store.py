@@ -65,11 +65,7 @@ class RunStore:
         self._failure: RunError | None = None
 
     def continue_items(self, n_items: int, open_from: int | None) -> None:
-        """Continue a run whose folder has so many lines of items.
-
-        `open_from` is the offset from which on there may be earlier votes on unfinished items; None if there
-        are no such votes.
-        """
+        """Continue after lines of items; there may be votes on unfinished ones from `open_from` on."""
         self._n_items, self._open_from = n_items, open_from
 
     def forget_open_votes(self) -> None:

@@ -99,15 +99,7 @@ def build_report(
     *,
     length_penalty: float | None = None,
 ) -> EnsembleEvaluationReport:
-    """Build the report on a submission from its votes.
-
-    Args:
-        submission: The graded submission.
-        root: The tree of the rubric's criteria.
-        votes: Votes by criterion name.
-        policy: The rules for combining and scoring votes.
-        length_penalty: The length penalty, if it is known; None computes it from the submission.
-    """
+    """Build the report on a submission from votes by criterion; a length penalty of None is computed."""
     reports = [report_on(submission, c, votes.get(c.name or "", ()), policy) for c in root.leaves]
     reports = under_conditions(reports, policy)
     penalty = length_penalty

@@ -125,10 +125,7 @@ _LATEX: dict[str, str] = {character: f"\\{character}" for character in "&%$#_{}"
 
 
 def render_latex(blocks: Sequence[Block]) -> str:
-    """Render the tables among the blocks as LaTeX `tabular` environments, with their titles as comments.
-
-    The output requires the LaTeX package booktabs.
-    """
+    """Render the tables among the blocks as LaTeX for the package booktabs, with titles as comments."""
     return "\n\n".join(_latex_table(block) for block in blocks if isinstance(block, TableBlock))
 
 

@@ -23,10 +23,7 @@ def is_frame(table: Any) -> bool:
 
 
 def as_pandas(table: Any) -> Any:
-    """Convert a DataFrame of another library, such as polars, to pandas; return other values unchanged.
-
-    A polars LazyFrame is collected.
-    """
+    """Convert a DataFrame or LazyFrame, for example of polars, to pandas; return other values unchanged."""
     if type(table).__name__ == "LazyFrame":
         table = table.collect()
     if not is_frame(table) or hasattr(table, "iloc"):

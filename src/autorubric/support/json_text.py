@@ -32,15 +32,7 @@ class JsonPlace(NamedTuple):
 
 
 def parse_json(text: str, first_line: int = 1) -> Json:
-    """Return the data of a JSON text.
-
-    Args:
-        text: The JSON text.
-        first_line: The line of the file on which the text begins.
-
-    Raises:
-        SyntaxFault: If the text is not JSON, repeats a key, or contains NaN or an infinity.
-    """
+    """Return the data of a JSON text; errors, repeated keys, NaN and infinities raise `SyntaxFault`."""
     try:
         return _DECODER.decode(text)
     except json.JSONDecodeError as error:

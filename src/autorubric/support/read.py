@@ -309,10 +309,7 @@ def _dump_toml(data: Json) -> str:
 
 
 def text_or_path(given: str | Path, form: str) -> Path | None:
-    """Return the path that an argument names, or None if the argument is text.
-
-    A `Path` is a path, as is a single line that ends in a suffix of the format; everything else is text.
-    """
+    """Return the path that an argument is, a `Path` or one line that ends in a suffix; None for a text."""
     if isinstance(given, Path):
         return given
     suffix = Path(given).suffix.lower() if "\n" not in given else ""

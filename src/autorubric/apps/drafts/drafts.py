@@ -408,10 +408,7 @@ def scores_of(critique: Mapping[str, Any]) -> dict[str, float]:
 
 
 def graded_score(critique: Mapping[str, Any]) -> float | None:
-    """Return the score of a critique that was made by a rubric; None for other critiques.
-
-    Unlike the criteria's values in `scores`, this score includes weights and penalties.
-    """
+    """Return the score, with weights and penalties, of a critique made by a rubric; None for others."""
     score = critique.get("score")
     # These keys identify a rubric's critique; in a custom schema, `score` may mean something else.
     silent = all(name in critique and critique[name] is None for name in UNSAID)

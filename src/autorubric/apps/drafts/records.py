@@ -138,10 +138,7 @@ def _lines_of(path: Path) -> Iterator[tuple[int, int, bytes]]:
 
 
 def temporary_table(columns: str) -> sqlite3.Connection:
-    """Return a database with the table `rows`, whose first column is the key.
-
-    It is in a private file on disk, which the system deletes with the process.
-    """
+    """Return a database with the table `rows` by key, in a file that the system deletes with the process."""
     index = sqlite3.connect("", isolation_level=None, check_same_thread=False)
     index.execute("PRAGMA journal_mode=OFF")
     index.execute(f"CREATE TABLE rows ({columns}) WITHOUT ROWID")

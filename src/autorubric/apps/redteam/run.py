@@ -439,10 +439,7 @@ def _clean_jobs(tasks: Sequence[GradingTask], fresh: int) -> Iterator[_Job]:
 
 
 def _attacked_jobs(tasks: Sequence[GradingTask], attacks: Sequence[Attack], fresh: int) -> Iterator[_Job]:
-    """Yield the gradings under attack, each with fresh votes.
-
-    With fresh votes, chance affects attacked gradings as much as the second grading without an attack.
-    """
+    """Yield gradings under attack, with fresh votes: chance affects them as much as a second grading."""
     for task in tasks:
         for attack in attacks:
             attacked = insert(task, attack)

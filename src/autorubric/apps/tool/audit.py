@@ -56,10 +56,7 @@ def _error_text(error: Exception) -> str:
 
 
 def audit_line(trace: Trace, response: CritiqueResponse, *, seconds: float, content: bool) -> dict[str, Json]:
-    """Return the audit line of a call.
-
-    Only the kind of an error is recorded, because error messages may quote the evaluated content.
-    """
+    """Return the audit line of a call, with only the kind of an error: messages may quote the content."""
     line = call_line("critique.evaluate", ok=response.ok, error_code=trace.error_code, seconds=seconds)
     line |= {
         "provider": response.provider,
