@@ -235,10 +235,7 @@ class _PartRows:
 
 
 class LineRows:
-    """The lines of a JSON lines file as bytes, located by their offsets.
-
-    substitutes: Lines that replace lines of the file, by line number from 0.
-    """
+    """The lines of a JSON lines file as bytes, by offset; `substitutes` replace lines, by number from 0."""
 
     def __init__(
         self, path: Path, starts: Sequence[int], header: int, substitutes: Mapping[int, bytes] | None = None

@@ -252,10 +252,7 @@ class LearnedWindow:
         self._epoch = last
 
     def _accepted_in_flight(self, now: float) -> float:
-        """Return the mean number of accepted requests in flight over the last second, or longer if few.
-
-        By Little's law it is the rate of accepted requests times the mean time of an answer.
-        """
+        """Return the mean number of accepted requests in flight, by Little's law, over at least a second."""
         elapsed = max(now - self._began, _SHORTEST_LOOK)
         look = 1.0
         while True:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -177,8 +177,8 @@ class RunIndex:
         """Return the latest line of the item at a position; None if the item has no line."""
         if self.lines[position] < 0:
             return None
-        with opened_logs(self.path) as own:
-            file = (logs or own)(ITEMS)
+        with opened_logs(self.path) if logs is None else nullcontext(logs) as opened:
+            file = opened(ITEMS)
             file.seek(self.lines[position])
             return StoredItem(**item_of_line(file.readline())[0])
 
@@ -191,8 +191,8 @@ class RunIndex:
         found: list[tuple[int, StoredVote]] = []
         if not offsets:
             return found
-        with opened_logs(self.path) as own:
-            file, read = (logs or own)(VOTES), -1
+        with opened_logs(self.path) if logs is None else nullcontext(logs) as opened:
+            file, read = opened(VOTES), -1
             for offset in offsets:
                 at = self.moved.get(offset, offset)
                 if at != read:

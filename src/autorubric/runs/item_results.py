@@ -121,6 +121,9 @@ class ReusableVotes:
 
     def _in_panel_order(self, votes: Sequence[JudgeVote], declared: tuple[str, ...]) -> list[JudgeVote]:
         """Return the votes sorted by judge, sample and displayed order."""
+        places = [self._panel.get(vote.judge_id, len(self._panel)) for vote in votes]
+        if places == sorted(set(places)):
+            return list(votes)
 
         def key(vote: JudgeVote) -> tuple[int, int, bool]:
             swapped = vote.order is not None and tuple(vote.order) != declared
@@ -159,14 +162,14 @@ _VALUES: Final = IdentityCache[BaseCriterion, Memo[float | None]](lambda criteri
 
 def _answer_value(criterion: BaseCriterion, answer: Json) -> float | None:
     """Return the value of a vote's answer, computed once for equal answers to a criterion."""
-
-    def value() -> float | None:
-        read = criterion.parse_truth(answer)
-        return None if read is None else read.value
-
     if not isinstance(answer, str | int | float) or criterion.level == "ranking":
-        return value()
-    return _VALUES.of(criterion).once((type(answer), answer), value)
+        return _read_value(criterion, answer)
+    return _VALUES.of(criterion).once((type(answer), answer), _read_value, criterion, answer)
+
+
+def _read_value(criterion: BaseCriterion, answer: Json) -> float | None:
+    read = criterion.parse_truth(answer)
+    return None if read is None else read.value
 
 
 def answered_votes(

@@ -256,10 +256,7 @@ class _RunOpener:
     def _compare_dataset(
         self, store: RunStore, manifest: Mapping[str, Json]
     ) -> tuple[DatasetEntry, StoredDataset, ChangedDataset | None]:
-        """Return the current dataset, its copy in the folder, and their differences.
-
-        A damaged copy is restored if the current dataset is the one that was judged.
-        """
+        """Return the dataset, its copy (restored if damaged and of this dataset), and their differences."""
         entry: dict[str, Json] = dict(manifest.get("dataset") or {})
         try:
             old = stored_dataset(store.path, manifest)

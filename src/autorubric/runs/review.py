@@ -117,10 +117,7 @@ def _marked_items(source: EvalResult | RubricDataset, where: Sequence[Mark]) -> 
 def _marked_criteria(
     dataset: RubricDataset, one: ItemResult, cells: Collection[tuple[int, str]]
 ) -> list[str]:
-    """Return the criteria of a marked item that have the mark, themselves or through one of their parts.
-
-    For an item that is marked as a whole, return its unanswered criteria, or all if all were answered.
-    """
+    """Return an item's criteria with the mark; if the whole item has it, the unanswered ones or all."""
     rubric = dataset.get_item_rubric(one.item_idx)
     marked = [
         criterion.name or ""

@@ -210,7 +210,7 @@ def _known_outcome(criterion: BaseCriterion, votes: Sequence[JudgeVote], policy:
         )
         for one in votes
     ])  # fmt: skip
-    return _OUTCOMES.of(policy).of(criterion).once(key, lambda: _decide(criterion, votes, policy))
+    return _OUTCOMES.of(policy).of(criterion).once(key, _decide, criterion, votes, policy)
 
 
 _PLAIN: Final = frozenset((str, int, float, bool, type(None)))

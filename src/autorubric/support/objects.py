@@ -81,13 +81,13 @@ class _Owner(ref[OwnerT]):
 class Memo(dict[Any, KeptT]):
     """Values by key; it is emptied when it has a thousand, so that it cannot grow without limit."""
 
-    def once(self, key: Hashable, make: Callable[[], KeptT]) -> KeptT:
-        """Return the value of a key, computing it if needed."""
+    def once(self, key: Hashable, make: Callable[..., KeptT], *arguments: Any) -> KeptT:
+        """Return the value of a key, computing it from the arguments if needed."""
         found = self.get(key)
         if found is None:
             if len(self) >= _MOST_KEPT:
                 self.clear()
-            found = self[key] = make()
+            found = self[key] = make(*arguments)
         return found
 
 

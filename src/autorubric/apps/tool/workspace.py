@@ -105,11 +105,7 @@ def named_paths(text: str) -> Iterator[NamedPath]:
 
 
 def views(text: str) -> Iterator[str]:
-    """Yield the text, followed by the text with up to three layers of encoding removed one by one.
-
-    The encodings are percent encoding, backslash escapes, HTML character references, and full-width and
-    look-alike characters.
-    """
+    """Yield the text, then without up to three layers of percent, backslash, HTML or look-alike encoding."""
     yield text
     for _ in range(_ROUNDS):
         before = text
