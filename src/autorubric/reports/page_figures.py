@@ -168,11 +168,6 @@ def _on_all(metric: MetricDisplay, part: Result) -> bool:
     return set(CATEGORICAL) <= {*metric.where[part], "ranking"}
 
 
-def _figures_of(results: Any, *names: str) -> dict[str, Any]:
-    """Return some estimates of a result, by name."""
-    return {name: figure(getattr(results, name)) for name in names}
-
-
 def _unit_interval(scores: Any) -> Interval | None:
     """Return the range from 0 to 1 if it contains all scores; None otherwise."""
     there = [one for one in scores if one is not None and not np.isnan(one)]
@@ -413,7 +408,9 @@ def _same_cells(compared: PanelAndBest | None) -> dict[str, Any] | None:
     return {
         "judge": compared.judge,
         "figure": compared.figure,
-        **_figures_of(compared, "panel", "best", "difference"),
+        "panel": figure(compared.panel),
+        "best": figure(compared.best),
+        "difference": figure(compared.difference),
         "n": compared.n_cells,
         "coverage": number(compared.coverage),
         "ties": compared.n_ties,

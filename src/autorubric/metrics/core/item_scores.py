@@ -41,8 +41,8 @@ class SharedScores:
     """Scores that were computed for earlier items, for items with the same criteria, labels and entries."""
 
     labelled: dict[tuple[Any, ...], tuple[tuple[str, ...], float | None]] = field(default_factory=dict)
-    entries: dict[tuple[tuple[str, ...], int], tuple[int, ...]] = field(default_factory=dict)
-    numbers: dict[_RatedEntry, int] = field(default_factory=dict)
+    entries: dict[tuple[tuple[str, ...], int], tuple[_RatedEntry, ...]] = field(default_factory=dict)
+    known: dict[_RatedEntry, _RatedEntry] = field(default_factory=dict)  # equal entries as one object
     scores: dict[tuple[Any, ...], float | None] = field(default_factory=dict)
     # Objects whose ids are in keys; other objects could reuse the ids if they were deleted.
     owners: list[Any] = field(default_factory=list)
@@ -63,26 +63,25 @@ class SharedScores:
     ) -> Iterator[float | None]:
         """Yield the scores of the judges and of the panel."""
         found = [self._entries(judges, item.reports.get(name)) for name in names]
-        for numbers in zip(*found, strict=True):
-            key = (id(item.root), names, numbers)
+        for entries in zip(*found, strict=True):
+            key = (id(item.root), names, *map(id, entries))
             if key not in self.scores:
-                entries = list(self.numbers)
-                self.scores[key] = _score_of(item.root, names, [entries[number] for number in numbers])
+                self.scores[key] = _score_of(item.root, names, entries)
             yield self.scores[key]
 
-    def _entries(self, judges: tuple[str, ...], report: EnsembleCriterionReport | None) -> tuple[int, ...]:
-        """Return the numbers of the entries of the judges and of the panel on a criterion."""
+    def _entries(
+        self, judges: tuple[str, ...], report: EnsembleCriterionReport | None
+    ) -> tuple[_RatedEntry, ...]:
+        """Return the entries of the judges and of the panel on a criterion."""
         key = (judges, id(report))
-        known = self.entries.get(key)
-        if known is None:
+        if key not in self.entries:
             own = report.judge_decisions if report else {}
             rated = [(_judge_entry(judge, report), own.get(judge)) for judge in judges]
             rated.append((_panel_entry(report), report.decision if report else None))
             judged = [(one, _is_judged(one, decision)) for one, decision in rated]
-            known = tuple(self.numbers.setdefault(one, len(self.numbers)) for one in judged)
-            self.entries[key] = known
+            self.entries[key] = tuple(self.known.setdefault(one, one) for one in judged)
             self.owners.append(report)
-        return known
+        return self.entries[key]
 
 
 _RatedEntry: TypeAlias = tuple[Entry, bool]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 
@@ -259,16 +259,6 @@ ABSTENTION = "CANNOT_ASSESS"
 """Label of abstentions that count as a category."""
 
 
-class LabelledCriterion(Protocol):
-    """A criterion of an item, with methods that parse labels and add answers to the table."""
-
-    @property
-    def level(self) -> Level: ...
-    def read(self, rows: TableRows, row: LabelRow) -> Answer | None: ...
-    def declared(self) -> Sequence[Answer]: ...
-    def add(self, rows: TableRows, cell: Cell, answer: Answer | None, status: str) -> None: ...
-
-
 @dataclass(frozen=True, slots=True)
 class _OnCriterion:
     criterion: BaseCriterion
@@ -320,6 +310,10 @@ class _OnScale:
     def add(self, rows: TableRows, cell: Cell, answer: Answer | None, status: str) -> None:
         code = -1 if answer is None or answer.index is None else answer.index
         rows.add_answer(cell, rows.place(self.measured), answer, status, code)
+
+
+LabelledCriterion: TypeAlias = _OnCriterion | _OnScale
+"""A criterion of an item, with methods that parse labels and add answers to the table."""
 
 
 def criteria_on_scales(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, get_args
@@ -210,11 +210,6 @@ def _counts(cells: Cells) -> dict[str, Any]:
     return {"n_criteria": sum(by_level.values()), **by_level}
 
 
-def others_of(results: Iterable[MetricValues]) -> list[str]:
-    """Return the names of the metrics of installed packages in any of the results."""
-    return list(dict.fromkeys(name for one in results for name in one.more))
-
-
 _MATRICES_SHOWN = 12
 
 
@@ -355,7 +350,8 @@ def _other_columns(results: Sequence[MetricValues]) -> dict[str, Callable[[Metri
     def column(name: str) -> Callable[[MetricValues], Cell]:
         return lambda one: one.more.get(name)
 
-    return {labels[_mean_name(name)]: column(name) for name in others_of(results)}
+    names = dict.fromkeys(name for one in results for name in one.more)
+    return {labels[_mean_name(name)]: column(name) for name in names}
 
 
 def _true_rates(one: CriterionMetrics) -> tuple[str, Rate, Rate]:

@@ -185,7 +185,7 @@ def _with_pairs(layout: SumLayout, total: Array) -> Array:
 def macro_bootstrap(
     raters: Sequence[ComparedRater], modes: Modes, resampling: Resampling
 ) -> dict[Rater, BootstrapResults]:
-    """Compute intervals of each rater's macro accuracy (logit-t), mean kappa (`kappa_ends`) and score RMSE."""
+    """Compute intervals of each rater's macro accuracy (logit-t), mean kappa (`kappa_ends`) and RMSE."""
     cells, n = raters[0].cells, len(raters)
     layout = replace(layout_of(cells, modes, comparisons=False), numeric=())
     # Items without a labelled cell contribute nothing, so drawing them would only dilute the resamples.

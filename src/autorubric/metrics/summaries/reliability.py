@@ -232,7 +232,9 @@ def reliability_of(
         given = np.column_stack([~np.isnan(c.number) if on_numbers else c.code >= 0 for c in columns])
     figures = _figures(columns, scale, options, icc_form)
     found = {
-        name: _undefined_estimate(name, "not_requested" if name in figures else "not_on_scale", n_units)
+        name: Estimate.undefined(
+            "not_requested" if name in figures else "not_on_scale", n=n_units, method=name.replace("_", " ")
+        )
         for name in get_args(ReliabilityStat)
     } | {name: figures[name]() for name in wanted if name in figures}
     return Reliability(
@@ -287,10 +289,6 @@ def _check_stats(stats: Iterable[ReliabilityStat]) -> tuple[ReliabilityStat, ...
     if isinstance(stats, str) or unknown:
         raise ArgumentError(f"stats must be a list of {list(get_args(ReliabilityStat))}; got {stats!r}")
     return wanted
-
-
-def _undefined_estimate(name: str, reason: Literal["not_requested", "not_on_scale"], n: int) -> Estimate:
-    return Estimate.undefined(reason, n=n, method=name.replace("_", " "))
 
 
 def _figures(

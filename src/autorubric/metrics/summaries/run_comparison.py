@@ -158,7 +158,8 @@ def compare_run(  # noqa: PLR0913 - a public entry point with many options
     resampling = Resampling(confidence_level=confidence_level, n_resamples=n_resamples, rng=rng)
     table = table_of(result, dataset, scales=scales, truth=truth)
     cells = cells_of(table, Modes())
-    compared = _RaterComparisons(cells, stat or _usual_stat(cells), resampling.with_fixed_seed())
+    stat = stat or ("accuracy" if _is_categorical(cells).any() else "mae")
+    compared = _RaterComparisons(cells, stat, resampling.with_fixed_seed())
     judges: list[Rater] = [("judge", name) for name in table.judges]
     pairs = [(a, b, compared.of(a, b)) for a, b in combinations(judges, 2)]
     best = compared.best(judges) if len(judges) > 1 else None
@@ -180,10 +181,6 @@ def compare_run(  # noqa: PLR0913 - a public entry point with many options
         n_ties=int(np.count_nonzero(tied)),
         n_ties_answered=int(np.count_nonzero(tied & cells.raters[PANEL].answered)),
     )
-
-
-def _usual_stat(cells: Cells) -> RunStat:
-    return "accuracy" if _is_categorical(cells).any() else "mae"
 
 
 def _is_categorical(cells: Cells) -> Array:
