@@ -20,10 +20,11 @@ from autorubric.llm.config import LLMConfig
 from autorubric.llm.route import pricings_of
 from autorubric.runs.differences import with_checks
 from autorubric.runs.index import LineValidity, load_index
-from autorubric.runs.item_results import ReusableVotes, answered_votes, grading_task
+from autorubric.runs.item_results import answered_votes, grading_task
 from autorubric.runs.items import sum_if_known
 from autorubric.runs.manifest import MANIFEST, log_entries, read_manifest, run_path
 from autorubric.runs.notices import Notices
+from autorubric.runs.vote_reader import ReusableVotes
 from autorubric.scoring.votes import Votes
 from autorubric.support.blocks import Block, TableBlock, TextBlock, render_text
 from autorubric.support.objects import Json

@@ -5,42 +5,34 @@ from __future__ import annotations
 import json
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
-from autorubric.criteria.base import BaseCriterion
 from autorubric.criteria.values import Submission, VerdictCounts
 from autorubric.datasets.dataset import RubricDataset
-from autorubric.errors import ReplyError
 from autorubric.grading.base import GradingTask
-from autorubric.runs.differences import VoteDigests, basis_of, mapping_in
 from autorubric.runs.index import OpenLog, RunIndex, opened_logs
 from autorubric.runs.items import GradedItem, ItemResult, ItemTally, outcome_of
 from autorubric.runs.lines import StoredItem
 from autorubric.runs.manifest import ITEMS, SNAPSHOT, VOTES
 from autorubric.runs.notices import Notices
 from autorubric.runs.vote_reader import (
+    ReusableVotes,
     SharedReports,
     VoteCollector,
-    VoteKind,
     read_all_votes,
     read_snapshot,
     write_snapshot,
 )
 from autorubric.scoring.report_builder import scored_report
 from autorubric.scoring.votes import Votes
-from autorubric.support.objects import IdentityCache, Memo
 from autorubric.support.record_log import crc_of
 
 if TYPE_CHECKING:
-    from autorubric.runs.differences import ItemDigests
-    from autorubric.runs.lines import StoredVote
     from autorubric.scoring.reports import EnsembleCriterionReport, EnsembleEvaluationReport
     from autorubric.scoring.votes import JudgeVote
-    from autorubric.support.objects import Json
 
 
 def grading_task(dataset: RubricDataset, position: int) -> GradingTask:
@@ -52,124 +44,6 @@ def grading_task(dataset: RubricDataset, position: int) -> GradingTask:
         reference_submission=dataset.get_item_reference_submission(position),
         item_id=dataset.item_id(position),
     )
-
-
-class ReusableVotes:
-    """Selects the votes of a run that are still valid."""
-
-    def __init__(self, dataset: RubricDataset, manifest: Mapping[str, Json]) -> None:
-        asking: Mapping[str, Any] = manifest.get("asking") or {}
-        deciding: Mapping[str, Any] = manifest.get("deciding") or {}
-        self._dataset = dataset
-        self._manifest = manifest
-        self._digests = VoteDigests(dataset.rubric, asking)
-        self._samples: Mapping[str, int] = (asking.get("sampling") or {}).get("samples") or {}
-        self._weights: Mapping[str, float] = deciding.get("judge_weights") or {}
-        self._panel = {judge_id: place for place, judge_id in enumerate(asking.get("judges") or {})}
-
-    @property
-    def basis(self) -> list[Json]:
-        """Digests of the settings, the dataset and the log on which the validity of votes depends."""
-        asking, deciding = (mapping_in(self._manifest, key) for key in ("asking", "deciding"))
-        data = mapping_in(self._manifest, "dataset")
-        return [
-            basis_of(asking, deciding, self._dataset.rubric),
-            data.get("sha256"),
-            self._manifest.get("mark"),
-        ]
-
-    def digests(self, position: int) -> ItemDigests:
-        """Return the digests of the dependencies of votes on an item."""
-        rubric = self._dataset.get_item_rubric(position)
-        return self._digests.item(self._dataset.item_fingerprint(position), rubric)
-
-    def select(
-        self, position: int, task: GradingTask, stored: Sequence[StoredVote], notices: Notices
-    ) -> dict[str, list[JudgeVote]]:
-        """Return the votes on an item whose dependencies have not changed, by criterion.
-
-        Only judges and samples that are still requested count; of several votes with the same key, the last
-        is returned. A vote whose answer its criterion does not allow is skipped with a notice in `notices`.
-        """
-        if not stored:
-            return {name: [] for name in task.rubric.names}
-        fits, samples = self.digests(position).fits, self._samples
-        latest = {
-            (one.criterion, vote.judge_id, vote.sample, vote.order or ()): one
-            for one in stored
-            if (vote := one.vote).sample < samples.get(vote.judge_id, 1)
-            and fits(one.criterion, vote.judge_id, one.digest)
-        }
-        found: dict[str, list[JudgeVote]] = {name: [] for name in task.rubric.names}
-        bound = {criterion.name: criterion.bind(task.submission) for criterion in task.rubric}
-        for one in latest.values():
-            try:
-                found[one.criterion].append(self._updated_vote(bound[one.criterion], one.vote))
-            except ReplyError as error:
-                kind = "damaged votes were skipped"
-                notices.add(kind, f"a damaged vote on item {one.item_id} was skipped: {error}")
-        declared = tuple(task.submission.candidates)
-        return {name: self._in_panel_order(votes, declared) for name, votes in found.items()}
-
-    def _updated_vote(self, criterion: BaseCriterion, vote: JudgeVote) -> JudgeVote:
-        """Return a vote with the judge's current weight and the current values of the options."""
-        value = _answer_value(criterion, vote.answer)
-        weight = self._weights.get(vote.judge_id, vote.weight)
-        if weight == vote.weight and value == vote.value:
-            return vote
-        return replace(vote, weight=weight, value=value)
-
-    def _in_panel_order(self, votes: Sequence[JudgeVote], declared: tuple[str, ...]) -> list[JudgeVote]:
-        """Return the votes sorted by judge, sample and displayed order."""
-        places = [self._panel.get(vote.judge_id, len(self._panel)) for vote in votes]
-        if places == sorted(set(places)):
-            return list(votes)
-
-        def key(vote: JudgeVote) -> tuple[int, int, bool]:
-            swapped = vote.order is not None and tuple(vote.order) != declared
-            return (self._panel.get(vote.judge_id, len(self._panel)), vote.sample, swapped)
-
-        return sorted(votes, key=key)
-
-    def valid_kinds(
-        self, position: int, known: Sequence[VoteKind], kinds: Sequence[int], digests: Sequence[bytes]
-    ) -> tuple[list[int], bool]:
-        """Return the kinds of the valid votes on an item in file order, and whether all votes are valid."""
-        fits, samples = self.digests(position).fits, self._samples
-        latest, is_all = {}, True
-        for kind, digest in zip(kinds, digests, strict=True):
-            criterion, judge_id, sample, _ = place = known[kind].place
-            if fits(criterion, judge_id, digest.decode("ascii")) and sample < samples.get(judge_id, 1):
-                latest[place] = kind
-            else:
-                is_all = False
-        return list(latest.values()), is_all
-
-    def update_votes(
-        self, criterion: BaseCriterion, votes: Sequence[JudgeVote], declared: tuple[str, ...]
-    ) -> list[JudgeVote]:
-        """Return votes with current weights and values, in the order of the panel."""
-        updated = []
-        for vote in votes:
-            with suppress(ReplyError):
-                updated.append(self._updated_vote(criterion, vote))
-        return self._in_panel_order(updated, declared)
-
-
-_VALUES: Final = IdentityCache[BaseCriterion, Memo[float | None]](lambda criterion: Memo())
-"""Values of answers by criterion."""
-
-
-def _answer_value(criterion: BaseCriterion, answer: Json) -> float | None:
-    """Return the value of a vote's answer, computed once for equal answers to a criterion."""
-    if not isinstance(answer, str | int | float) or criterion.level == "ranking":
-        return _read_value(criterion, answer)
-    return _VALUES.of(criterion).once((type(answer), answer), _read_value, criterion, answer)
-
-
-def _read_value(criterion: BaseCriterion, answer: Json) -> float | None:
-    read = criterion.parse_truth(answer)
-    return None if read is None else read.value
 
 
 def answered_votes(

@@ -17,7 +17,6 @@ from autorubric.runs.config import EvalConfig, EvalOptions, Shard
 from autorubric.runs.dataset_copy import stored_dataset
 from autorubric.runs.differences import asking_differences, content_fingerprint, deciding_differences
 from autorubric.runs.index import LineValidity, RunIndex
-from autorubric.runs.item_results import ReusableVotes
 from autorubric.runs.lines import StoredVote
 from autorubric.runs.manifest import PROMPTS, log_entries, new_mark, read_manifest
 from autorubric.runs.notices import FEW, Notices, bulleted
@@ -26,6 +25,7 @@ from autorubric.runs.reopen import read_index
 from autorubric.runs.result import EvalResult
 from autorubric.runs.runner import EvalRunner
 from autorubric.runs.store import RunStore
+from autorubric.runs.vote_reader import ReusableVotes
 from autorubric.support.json_text import read_compact
 from autorubric.support.record_log import body_of, log_lines
 

@@ -27,7 +27,6 @@ from autorubric.runs.differences import (
     with_checks,
 )
 from autorubric.runs.index import LineValidity, RunIndex, load_index, restore_logs
-from autorubric.runs.item_results import ReusableVotes
 from autorubric.runs.lines import parse_vote
 from autorubric.runs.manifest import (
     DATASET,
@@ -45,6 +44,7 @@ from autorubric.runs.manifest import (
 )
 from autorubric.runs.notices import MOST_LISTED, Damage, Notices, bulleted, warn_of_damage
 from autorubric.runs.store import DatasetEntry, RunStore, copy_dataset, unchanged_copy
+from autorubric.runs.vote_reader import ReusableVotes
 from autorubric.support.objects import Json
 from autorubric.support.record_log import unsealed_size
 

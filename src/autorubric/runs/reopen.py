@@ -16,11 +16,12 @@ from autorubric.grading.base import GradingTask
 from autorubric.runs.dataset_copy import StoredDataset, stored_dataset
 from autorubric.runs.differences import mapping_in
 from autorubric.runs.index import LineValidity, RunIndex, load_index
-from autorubric.runs.item_results import ReusableVotes, StoredResults
+from autorubric.runs.item_results import StoredResults
 from autorubric.runs.items import EvalTimingStats
 from autorubric.runs.lines import StoredItem
 from autorubric.runs.manifest import DATASET, ITEMS, LogEntries, log_entries, read_manifest
 from autorubric.runs.notices import damage_error, warn_of_damage
+from autorubric.runs.vote_reader import ReusableVotes
 from autorubric.scoring.report_builder import GradingPolicy, build_report
 from autorubric.scoring.votes import Votes
 from autorubric.support.objects import Json

@@ -1,4 +1,4 @@
-"""The votes of all items and the decisions on them, read once and in file order, for metrics of a run."""
+"""The votes of a run: read or collected together as columns, those that are valid, and decisions on them."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import sys
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import MISSING, Field, fields
+from dataclasses import MISSING, Field, fields, replace
 from functools import cache
 from hashlib import sha256
 from itertools import accumulate
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, get_type_hints
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_type_hints
 
 import msgspec
 
@@ -21,13 +21,16 @@ from autorubric.criteria.base import BaseCriterion
 from autorubric.criteria.values import Submission
 from autorubric.datasets.dataset import RubricDataset
 from autorubric.datasets.item import DataItem
-from autorubric.errors import FileError
+from autorubric.errors import FileError, ReplyError
+from autorubric.grading.base import GradingTask
 from autorubric.rubric.rubric import Rubric
+from autorubric.runs.differences import ItemDigests, VoteDigests, basis_of, mapping_in
 from autorubric.runs.lines import StoredItem, StoredVote, line_of_vote, parse_vote, votes_changed
+from autorubric.runs.notices import Notices
 from autorubric.scoring.report_builder import GradingPolicy, criterion_report, report_on, under_conditions
 from autorubric.scoring.reports import EnsembleCriterionReport
 from autorubric.scoring.votes import JudgeVote
-from autorubric.support.objects import Json
+from autorubric.support.objects import IdentityCache, Json, Memo
 from autorubric.support.write import write_parts_atomic
 
 if TYPE_CHECKING:
@@ -55,9 +58,8 @@ class VoteColumns(NamedTuple):
     item: NDArray[np.int64]  # position of the item in the dataset, shape `(n_votes,)`
     kind: NDArray[np.int64]  # position in `kinds`, shape `(n_votes,)`
     kinds: Sequence[VoteKind]
-    digests: (
-        NDArray[np.bytes_] | None
-    )  # of the dependencies of each vote; None if only valid votes are listed
+    # Of the dependencies of each vote; None if only valid votes are listed.
+    digests: NDArray[np.bytes_] | None
 
     def on_items(self, positions: Sequence[int]) -> Iterator[tuple[list[int], list[bytes] | None]]:
         """Yield the kinds and the digests of the votes on each item."""
@@ -67,20 +69,6 @@ class VoteColumns(NamedTuple):
         for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
             digests = None if self.digests is None else self.digests[start:end].tolist()
             yield self.kind[start:end].tolist(), digests
-
-
-class ValidVotes(Protocol):
-    """The votes of a run that are still valid."""
-
-    def valid_kinds(
-        self, position: int, known: Sequence[VoteKind], kinds: Sequence[int], digests: Sequence[bytes]
-    ) -> tuple[list[int], bool]:
-        """Return the kinds of the valid votes on an item, and whether all votes are valid."""
-
-    def update_votes(
-        self, criterion: BaseCriterion, votes: Sequence[JudgeVote], declared: tuple[str, ...]
-    ) -> list[JudgeVote]:
-        """Return votes with current weights and values, in the order of the panel."""
 
 
 _UNREAD: Final = frozenset(
@@ -306,11 +294,113 @@ def _seal(state: str, n_votes: int, content: Iterable[bytes | memoryview]) -> by
     return b'%b,"sha256":"%b"}' % (sealed, checksum.hexdigest().encode("ascii"))
 
 
+class ReusableVotes:
+    """Selects the votes of a run that are still valid."""
+
+    def __init__(self, dataset: RubricDataset, manifest: Mapping[str, Json]) -> None:
+        asking: Mapping[str, Any] = manifest.get("asking") or {}
+        deciding: Mapping[str, Any] = manifest.get("deciding") or {}
+        self._dataset = dataset
+        self._manifest = manifest
+        self._digests = VoteDigests(dataset.rubric, asking)
+        self._samples: Mapping[str, int] = (asking.get("sampling") or {}).get("samples") or {}
+        self._weights: Mapping[str, float] = deciding.get("judge_weights") or {}
+        self._panel = {judge_id: place for place, judge_id in enumerate(asking.get("judges") or {})}
+
+    @property
+    def basis(self) -> list[Json]:
+        """Digests of the settings, the dataset and the log on which the validity of votes depends."""
+        asking, deciding = (mapping_in(self._manifest, key) for key in ("asking", "deciding"))
+        data = mapping_in(self._manifest, "dataset")
+        return [
+            basis_of(asking, deciding, self._dataset.rubric),
+            data.get("sha256"),
+            self._manifest.get("mark"),
+        ]
+
+    def digests(self, position: int) -> ItemDigests:
+        """Return the digests of the dependencies of votes on an item."""
+        rubric = self._dataset.get_item_rubric(position)
+        return self._digests.item(self._dataset.item_fingerprint(position), rubric)
+
+    def select(
+        self, position: int, task: GradingTask, stored: Sequence[StoredVote], notices: Notices
+    ) -> dict[str, list[JudgeVote]]:
+        """Return the votes on an item whose dependencies have not changed, by criterion.
+
+        Only judges and samples that are still requested count; of several votes with the same key, the last
+        is returned. A vote whose answer its criterion does not allow is skipped with a notice in `notices`.
+        """
+        if not stored:
+            return {name: [] for name in task.rubric.names}
+        fits, samples = self.digests(position).fits, self._samples
+        latest = {
+            (one.criterion, vote.judge_id, vote.sample, vote.order or ()): one
+            for one in stored
+            if (vote := one.vote).sample < samples.get(vote.judge_id, 1)
+            and fits(one.criterion, vote.judge_id, one.digest)
+        }
+        found: dict[str, list[JudgeVote]] = {name: [] for name in task.rubric.names}
+        bound = {criterion.name: criterion.bind(task.submission) for criterion in task.rubric}
+        for one in latest.values():
+            try:
+                found[one.criterion].append(self._updated_vote(bound[one.criterion], one.vote))
+            except ReplyError as error:
+                kind = "damaged votes were skipped"
+                notices.add(kind, f"a damaged vote on item {one.item_id} was skipped: {error}")
+        declared = tuple(task.submission.candidates)
+        return {name: self._in_panel_order(votes, declared) for name, votes in found.items()}
+
+    def _updated_vote(self, criterion: BaseCriterion, vote: JudgeVote) -> JudgeVote:
+        """Return a vote with the judge's current weight and the current values of the options."""
+        value = _answer_value(criterion, vote.answer)
+        weight = self._weights.get(vote.judge_id, vote.weight)
+        if weight == vote.weight and value == vote.value:
+            return vote
+        return replace(vote, weight=weight, value=value)
+
+    def _in_panel_order(self, votes: Sequence[JudgeVote], declared: tuple[str, ...]) -> list[JudgeVote]:
+        """Return the votes sorted by judge, sample and displayed order."""
+        places = [self._panel.get(vote.judge_id, len(self._panel)) for vote in votes]
+        if places == sorted(set(places)):
+            return list(votes)
+
+        def key(vote: JudgeVote) -> tuple[int, int, bool]:
+            swapped = vote.order is not None and tuple(vote.order) != declared
+            return (self._panel.get(vote.judge_id, len(self._panel)), vote.sample, swapped)
+
+        return sorted(votes, key=key)
+
+    def valid_kinds(
+        self, position: int, known: Sequence[VoteKind], kinds: Sequence[int], digests: Sequence[bytes]
+    ) -> tuple[list[int], bool]:
+        """Return the kinds of the valid votes on an item in file order, and whether all votes are valid."""
+        fits, samples = self.digests(position).fits, self._samples
+        latest, is_all = {}, True
+        for kind, digest in zip(kinds, digests, strict=True):
+            criterion, judge_id, sample, _ = place = known[kind].place
+            if fits(criterion, judge_id, digest.decode("ascii")) and sample < samples.get(judge_id, 1):
+                latest[place] = kind
+            else:
+                is_all = False
+        return list(latest.values()), is_all
+
+    def update_votes(
+        self, criterion: BaseCriterion, votes: Sequence[JudgeVote], declared: tuple[str, ...]
+    ) -> list[JudgeVote]:
+        """Return votes with current weights and values, in the order of the panel."""
+        updated = []
+        for vote in votes:
+            with suppress(ReplyError):
+                updated.append(self._updated_vote(criterion, vote))
+        return self._in_panel_order(updated, declared)
+
+
 class SharedReports:
     """Builds reports on criteria; equal votes on a criterion share one report."""
 
     def __init__(
-        self, valid: ValidVotes, known: Sequence[VoteKind], dataset: RubricDataset, policy: GradingPolicy
+        self, valid: ReusableVotes, known: Sequence[VoteKind], dataset: RubricDataset, policy: GradingPolicy
     ) -> None:
         self._valid = valid
         self._votes = [one.vote for one in known]
@@ -352,3 +442,19 @@ class SharedReports:
         self, criterion: BaseCriterion, kinds: Sequence[int], declared: tuple[str, ...]
     ) -> list[JudgeVote]:
         return self._valid.update_votes(criterion, [self._votes[kind] for kind in kinds], declared)
+
+
+_VALUES: Final = IdentityCache[BaseCriterion, Memo[float | None]](lambda criterion: Memo())
+"""Values of answers by criterion."""
+
+
+def _answer_value(criterion: BaseCriterion, answer: Json) -> float | None:
+    """Return the value of a vote's answer, computed once for equal answers to a criterion."""
+    if not isinstance(answer, str | int | float) or criterion.level == "ranking":
+        return _read_value(criterion, answer)
+    return _VALUES.of(criterion).once((type(answer), answer), _read_value, criterion, answer)
+
+
+def _read_value(criterion: BaseCriterion, answer: Json) -> float | None:
+    read = criterion.parse_truth(answer)
+    return None if read is None else read.value
