@@ -230,11 +230,10 @@ class VoteCollector:
         """Add a vote on the item at a position."""
         if len(self._known) > _MOST_KINDS:
             return
-        try:
-            kind = self._places[_key_of(criterion, vote.answer, self._read(vote))]
-        except TypeError:
-            # Answers with parts are seldom equal.
-            kind = self._places[object()]
+        read = self._read(vote)
+        if isinstance(vote.answer, list | dict):
+            read = repr(read)
+        kind = self._places[_key_of(criterion, vote.answer, read)]
         if kind == len(self._known):
             self._known.append(VoteKind.of(StoredVote("", criterion, "", vote)))
         self._items.append(position)
