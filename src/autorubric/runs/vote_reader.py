@@ -230,7 +230,7 @@ class VoteCollector:
         """Add a vote on the item at a position."""
         if len(self._known) > _MOST_KINDS:
             return
-        read = self._read(vote)
+        read: Any = self._read(vote)
         if isinstance(vote.answer, list | dict):
             read = repr(read)
         kind = self._places[_key_of(criterion, vote.answer, read)]
