@@ -31,7 +31,7 @@ from autorubric.reports.templates import (
     page,
     script_json,
 )
-from autorubric.support.objects import Json
+from autorubric.support.objects import Json, fewer_gc_collections
 from autorubric.support.write import write_text_atomic
 
 
@@ -122,6 +122,7 @@ def write_report(
     write_text_atomic(path, report_html(run, baseline=baseline, critique=critique, max_chars=max_chars))
 
 
+@fewer_gc_collections()
 def report_html(
     run: RunView,
     *,

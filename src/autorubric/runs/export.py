@@ -19,6 +19,7 @@ from autorubric.runs.items import ItemResult
 from autorubric.runs.lines import StoredItem
 from autorubric.scoring.reports import EnsembleCriterionReport, EnsembleEvaluationReport
 from autorubric.support.blocks import Block, Cell, ScalarBlock, TableBlock, TextBlock, as_text, printable
+from autorubric.support.objects import fewer_gc_collections
 from autorubric.support.read import load_pyarrow
 from autorubric.support.reading_errors import nearest_key
 
@@ -82,6 +83,7 @@ _FIRST: Final = ("item", "item_id", "score", "raw_score")
 _LAST: Final = ("assumed", "mean_agreement", "cannot_assess_count", "tokens", "cost", "seconds", "error")
 
 
+@fewer_gc_collections()
 def scores_table(run: ExportedRun) -> pd.DataFrame:
     """Return a DataFrame with one row per item; see `EvalResult.scores_table`."""
     import pandas as pd  # imported late, as few callers need a DataFrame

@@ -149,7 +149,7 @@ def fewer_gc_collections() -> Iterator[None]:
 
     For blocks that create many objects that are not garbage. Scanning these and all other objects of the
     process again and again takes a sixth of a run's CPU time on a fast server, and a third of the time in
-    which a dataset is read.
+    which a dataset or the votes of a run are read.
     """
     before = gc.get_threshold()
     if not 0 < before[0] < _ALLOCATED:

@@ -40,7 +40,7 @@ from autorubric.metrics.core.votes_table import (
 from autorubric.scoring.policies import RubricGroup
 from autorubric.scoring.reports import EnsembleCriterionReport
 from autorubric.scoring.votes import Decision
-from autorubric.support.objects import IdentityCache
+from autorubric.support.objects import IdentityCache, fewer_gc_collections
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -66,6 +66,7 @@ def read_votes(result: SupportsGradedRun, dataset: LabelledDataset) -> VotesTabl
 _TABLES: Final = IdentityCache[Any, dict[int, VotesTable]](lambda results: {})
 
 
+@fewer_gc_collections()
 def _read_table(result: SupportsGradedRun, dataset: LabelledDataset) -> VotesTable:
     found, is_shared = _reports_by_item(result, dataset)
     rows = TableRows()

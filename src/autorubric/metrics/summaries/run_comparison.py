@@ -26,7 +26,7 @@ from autorubric.metrics.figures.classification import accuracy
 from autorubric.metrics.figures.correlation import mae
 from autorubric.scoring.reports import EnsembleCriterionReport
 from autorubric.support.blocks import Block, Cell, ScalarBlock, TableBlock, TextBlock, p_cell
-from autorubric.support.objects import Json
+from autorubric.support.objects import Json, fewer_gc_collections
 
 RunStat: TypeAlias = Literal["accuracy", "mae"]
 Adjustment: TypeAlias = Literal["holm", "bh", "by"]
@@ -396,6 +396,7 @@ class _Graded(NamedTuple):
     reports: Sequence[EnsembleCriterionReport] | None  # None if grading raised an error
 
 
+@fewer_gc_collections()
 def _by_id(run: OwnedRun) -> dict[str, _Graded]:
     found: dict[int, _Graded] = {}
     if hasattr(run.item_results, "scores_and_reports"):
