@@ -194,7 +194,7 @@ def data_cases(folder: Path, n_rows: int) -> list[Case]:
             partial(RubricDataset.from_file, path, rubric=None if suffix == "jsonl" else rubric),
             "json.loads" if suffix == "jsonl" else "pandas",
             bare[suffix],
-            {"csv": 3.75, "parquet": 1.5, "jsonl": 2.4}[suffix],
+            {"csv": 30.0, "parquet": 24.0, "jsonl": 2.4}[suffix],
         )
         for suffix, path in files.items()
     ]
@@ -204,7 +204,7 @@ def data_cases(folder: Path, n_rows: int) -> list[Case]:
             lambda: RubricDataset.from_dataframe(frame, rubric=rubric),
             "frame.to_dict",
             lambda: frame.to_dict("records"),
-            8.0,
+            1.7,
         )
     )
     return cases
@@ -236,7 +236,7 @@ def _label_case(n_rows: int) -> Case:
         "pandas pivot",
         lambda: labels.pivot(index=["item_id", "criterion"], columns="rater", values="label"),
     )
-    return Case(f"judge_report of {len(labels):,} labels", lambda: judge_report(labels), *pivot, 5.5)
+    return Case(f"judge_report of {len(labels):,} labels", lambda: judge_report(labels), *pivot, 12.0)
 
 
 def _report_case() -> Case:
@@ -267,7 +267,7 @@ def _report_case() -> Case:
         lambda: judge_report(labels),
         "a numpy bootstrap of each judge's accuracy",
         bare,
-        3.5,
+        4.2,
     )
 
 
