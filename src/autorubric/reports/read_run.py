@@ -151,7 +151,7 @@ class ReadItem:
 
 @dataclass(slots=True)
 class JudgeTotals:
-    """What a judge's votes come to."""
+    """Counts, costs and durations of a judge's votes."""
 
     votes: int = 0  # without those that were not asked for
     costs: list[float] = field(default_factory=list)  # US dollars of each vote whose cost is known

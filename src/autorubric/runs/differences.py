@@ -35,12 +35,14 @@ class VoteDigests:
     def __init__(self, shared: Rubric | None, asking: Mapping[str, Json]) -> None:
         self._shared = shared
         self._asking = asking
-        self._shared_ends: dict[tuple[str, ...], str] = {}
+        self._criteria: dict[str, str] = {}
+        self._ends: dict[tuple[str, str], str] = {}
         self._judges: dict[str, str] = {}
 
     def item(self, fingerprint: str, rubric: Rubric) -> ItemDigests:
         """Return the digests for an item with this fingerprint and rubric."""
-        return ItemDigests(fingerprint, rubric, self, self._shared_ends if rubric is self._shared else {})
+        known = (self._criteria, self._ends) if rubric is self._shared else ({}, {})
+        return ItemDigests(fingerprint, rubric, self, *known)
 
     def judge(self, judge_id: str) -> str:
         """Return the digest of the dependencies of a judge's votes, apart from item and criterion."""
@@ -63,8 +65,8 @@ class ItemDigests:
     fingerprint: str  # digest of the parts of the item that judges see
     rubric: Rubric
     _run: VoteDigests
-    # By criterion and judge, the JSON of the dependencies apart from the item; by criterion, its digest.
-    _ends: dict[tuple[str, ...], str]
+    _criteria: dict[str, str]  # digests of criteria by name
+    _ends: dict[tuple[str, str], str]  # JSON of the dependencies apart from the item, by criterion and judge
 
     def of(self, criterion: str, judge_id: str) -> str:
         """Return the digest for one criterion and judge."""
@@ -81,10 +83,10 @@ class ItemDigests:
 
     def _end(self, criterion: BaseCriterion, judge_id: str) -> str:
         """Return the JSON of the dependencies apart from the item, without its opening bracket."""
-        own = (criterion.name or "",)
-        if own not in self._ends:
-            self._ends[own] = digest([criterion.vote_fields(), self.rubric.guidelines])
-        parts: list[Json] = [self._ends[own], self._run.judge(judge_id)]
+        name = criterion.name or ""
+        if name not in self._criteria:
+            self._criteria[name] = digest([criterion.vote_fields(), self.rubric.guidelines])
+        parts: list[Json] = [self._criteria[name], self._run.judge(judge_id)]
         if criterion.check is not None:
             parts.append(self._run.check(check_name(criterion.check)))
         return _canonical_json(parts)[1:]

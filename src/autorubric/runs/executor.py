@@ -27,7 +27,7 @@ _FIRST_ITEMS = 2
 """Maximum number of concurrent items at first; it doubles every `_STEP` seconds until one has failed."""
 _STEP = 0.02
 _FIRST_SECONDS = 10.0
-"""Seconds after which there is no such maximum; there is none either once an item was judged."""
+"""Seconds after which this maximum no longer applies; it also ends once an item was judged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -243,8 +243,8 @@ class StoredResults(View[ItemResult]):
         """Yield position and criterion reports of each item; None if grading raised an error.
 
         All votes are read once, in file order, and the reports are kept. Votes with the same answer share one
-        object, and so do reports on a criterion with the same votes. Their reasons, errors, tokens, costs and
-        durations are therefore those of one of these votes, and must not be used.
+        object, and so do reports on a criterion with the same votes. Their reasons, confidences, errors,
+        tokens, costs and durations are therefore those of one of these votes, and must not be used.
         """
         if self._decided is not None:
             yield from self._decided

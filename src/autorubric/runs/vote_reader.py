@@ -256,10 +256,10 @@ def read_snapshot(path: Path, state: str) -> VoteColumns | None:
         n_votes = json.loads(first)["votes"]
         if first != _seal(state, n_votes, [content]):
             return None
+        item, kind = np.frombuffer(content[: 8 * n_votes], dtype="<i4").astype(np.int64).reshape(2, n_votes)
+        kinds = [VoteKind.of(parse_vote(line)) for line in content[8 * n_votes :].split(b"\n")[:-1]]
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
-    item, kind = np.frombuffer(content[: 8 * n_votes], dtype="<i4").astype(np.int64).reshape(2, n_votes)
-    kinds = [VoteKind.of(parse_vote(line)) for line in content[8 * n_votes :].split(b"\n")[:-1]]
     order = np.argsort(item, kind="stable")
     return VoteColumns(item[order], kind[order], kinds, None)
 

@@ -224,7 +224,7 @@ class _ThreadCalls:
     _MOST_TASKS: Final = 64
     _SLICE: Final = 0.02
     """Seconds after which a thread returns to the executor, which may have other work."""
-    _PATIENCE: Final = 0.001
+    _GROWTH_DELAY: Final = 0.001
     """Seconds after which the number of threads is doubled if calls still wait."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -246,7 +246,7 @@ class _ThreadCalls:
             self._start(1)
         if not self._is_growth_due:
             self._is_growth_due = True
-            loop.call_later(self._PATIENCE, self._grow)
+            loop.call_later(self._GROWTH_DELAY, self._grow)
         return future
 
     def _start(self, count: int) -> None:
@@ -259,7 +259,7 @@ class _ThreadCalls:
         self._is_growth_due = bool(self._waiting)
         if self._is_growth_due:
             self._start(min(len(self._waiting), max(1, self._n_tasks)))
-            asyncio.get_running_loop().call_later(self._PATIENCE, self._grow)
+            asyncio.get_running_loop().call_later(self._GROWTH_DELAY, self._grow)
 
     def _work(self) -> None:
         end = time.monotonic() + self._SLICE
