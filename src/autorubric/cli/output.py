@@ -101,6 +101,7 @@ def _vote_json(vote: autorubric.scoring.JudgeVote) -> dict[str, Any]:
         "value": vote.value,
         "reason": vote.reason,
         "confidence": vote.confidence,
+        "probabilities": vote.probabilities,
         "error": vote.error,
     }
 

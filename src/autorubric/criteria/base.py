@@ -102,6 +102,11 @@ class BaseCriterion(Declaration):
         """
         return {}
 
+    @cached_property
+    def part_weights(self) -> tuple[float, ...]:
+        """The weights of the parts; the criterion's value is the weighted mean of the parts' values."""
+        return (1.0,) * len(self.part_fields)
+
     def part_answers(self, answer: Answer) -> tuple[Answer | None, ...]:
         """Return the answer to each of `part_fields`, in order; None for a part that has no answer."""
         given = answer.code if answer.evaluation is None else answer.evaluation

@@ -236,6 +236,11 @@ class AnalyticRubricCriterion(BaseCriterion):
             fields[explanation] = TextField()
         return fields
 
+    @cached_property
+    def part_weights(self) -> tuple[float, ...]:
+        """The weights of the dimensions."""
+        return tuple(dimension.weight for dimension in self.dimensions.values())
+
     def _evaluation_fields(self) -> dict[str, FieldSpec]:
         # The value in a reply is ignored.
         dropped = Annotated[float, BeforeValidator(lambda _: 0.0)]

@@ -9,7 +9,7 @@ from asyncio import CancelledError
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Protocol, get_args, runtime_checkable
 
 from autorubric.criteria.base import BaseCriterion
 from autorubric.errors import (
@@ -21,7 +21,7 @@ from autorubric.errors import (
     ReplyError,
     TokenUsage,
 )
-from autorubric.scoring.votes import VoteExchange
+from autorubric.scoring.votes import Probabilities, ProbabilitySource, VoteExchange
 from autorubric.support.concurrency import is_cancelled
 from autorubric.support.objects import maker_of
 
@@ -92,6 +92,11 @@ class JudgeReply:
         answer: An evaluation, its dict, a bare label, a parsed `Answer`, or None if the judge abstains.
         reason: The reason for the answer.
         confidence: Probability in [0, 1] that the answer is correct; None if the judge does not report one.
+        probabilities: Probabilities of the answers, which sum to 1 (±0.02): by label or, for a criterion with
+            parts, by part and label; None if the judge gives none. If `answer` is None, the most probable
+            answer is used.
+        probability_source: Where the probabilities come from.
+        probability_backend: Name of the server or library that computed the probabilities.
         usage: Number of tokens used; None if unknown.
         cost: Cost in US dollars; None if unknown.
         model: Name of the model that answered; None if no model was called.
@@ -107,6 +112,9 @@ class JudgeReply:
     answer: Any
     reason: str = ""
     confidence: float | None = None
+    probabilities: Probabilities | None = None
+    probability_source: ProbabilitySource | None = None
+    probability_backend: str | None = None
     usage: TokenUsage | None = None
     cost: float | None = None
     model: str | None = None
@@ -122,14 +130,21 @@ class JudgeReply:
                 raise TypeError(f"JudgeReply: {name} must be {wanted}; got {found}")
         if self.confidence is not None and not 0.0 <= self.confidence <= 1.0:
             raise ReplyError(f"confidence must be between 0 and 1, or None; got {self.confidence!r}")
+        if self.probability_source not in _SOURCES:
+            allowed = ", ".join(map(repr, get_args(ProbabilitySource)))
+            raise ReplyError(f"probability_source must be one of {allowed}; got {self.probability_source!r}")
         if self.cost is not None and not 0.0 <= self.cost < float("inf"):
             raise ReplyError(f"cost must be a non-negative number of US dollars, or None; got {self.cost!r}")
 
 
 _NONE = type(None)
+_SOURCES: Final = frozenset({None, *get_args(ProbabilitySource)})
 _FIELDS: Final[dict[str, tuple[tuple[type, ...], str]]] = {
     "reason": ((str,), "a string"),
     "confidence": ((float, int, _NONE), "a number between 0 and 1, or None"),
+    "probabilities": ((Mapping, _NONE), "a mapping of answers to probabilities, or None"),
+    "probability_source": ((str, _NONE), "a string, or None"),
+    "probability_backend": ((str, _NONE), "a string, or None"),
     "usage": ((TokenUsage, _NONE), "a TokenUsage, or None"),
     "cost": ((float, int, _NONE), "a number of US dollars, or None"),
     "model": ((str, _NONE), "a string, or None"),

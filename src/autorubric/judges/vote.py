@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from contextvars import Context, copy_context
+from dataclasses import replace
 from functools import partial
 from inspect import isawaitable
 from typing import Any, NamedTuple
@@ -28,6 +29,7 @@ from autorubric.judges.base import (
 )
 from autorubric.judges.panel import PanelMember
 from autorubric.llm.budget import OneCall
+from autorubric.scoring.probabilities import probable_answer, read_probabilities
 from autorubric.scoring.votes import JudgeVote, VoteExchange, make_vote
 from autorubric.support.concurrency import NoStrayCancellation, call_in_thread
 from autorubric.support.objects import logger_of
@@ -176,6 +178,7 @@ def _make_cast(
     if not outcome.asked:
         return Cast(vote=_vote(member, request, status="not_asked"))
     try:
+        outcome = _with_probabilities(request, outcome)
         answer = read_answer(request, outcome)
     except ReplyError as error:
         error.usage, error.cost, error.selected_model = outcome.usage, outcome.cost, outcome.model
@@ -185,6 +188,13 @@ def _make_cast(
         # An object returned by a judge's own code may raise from any of its methods.
         return _failed_cast(member, request, failure_of(member.judge_id, error), seconds, outcome.exchanged)
     return Cast(_answered_vote(member, request, outcome, answer, seconds), outcome.exchanged)
+
+
+def _with_probabilities(request: JudgeRequest, reply: JudgeReply) -> JudgeReply:
+    """Return a reply with its probabilities by label, after checking them."""
+    if reply.probabilities is None:
+        return reply
+    return replace(reply, probabilities=read_probabilities(request.criterion, reply.probabilities))
 
 
 def _vote(member: PanelMember, request: JudgeRequest, **fields: Any) -> JudgeVote:
@@ -217,6 +227,9 @@ def _answered_vote(
         na=answer.na,
         reason=outcome.reason or answer.reason,
         confidence=outcome.confidence,
+        probabilities=outcome.probabilities,
+        probability_source=outcome.probability_source,
+        probability_backend=outcome.probability_backend,
         model=outcome.model,
         truncated=outcome.truncated,
         token_usage=outcome.usage,
@@ -227,6 +240,8 @@ def _answered_vote(
 
 def read_answer(request: JudgeRequest, reply: JudgeReply) -> Answer:
     """Return the answer in a reply, read by the request's criterion."""
+    if reply.answer is None and reply.probabilities is not None:
+        return replace(probable_answer(request.criterion, reply.probabilities)[0], reason=reply.reason)
     if reply.answer is None:
         return Answer(code=None, cannot_assess=True, reason=reply.reason)
     if isinstance(reply.answer, Answer):

@@ -195,6 +195,8 @@ class DetailWriter:
             content["e"] = self._text(vote.error)
         if (confidence := number(vote.confidence)) is not None:
             content["c"] = confidence
+        if vote.probabilities is not None:
+            content["p"] = self._index(_probabilities_text(vote))
         if vote.order:
             content["o"] = self._index(" → ".join(vote.order))
         if vote.model is not None:
@@ -209,6 +211,18 @@ class DetailWriter:
 
     def _text(self, text: str | None) -> int:
         return self._strings.index_of(self.truncation.reason(text)) if text else -1
+
+
+def _probabilities_text(vote: JudgeVote) -> str:
+    """Return a vote's probabilities in words, most probable first, with their source."""
+    given: Mapping[str, Any] = vote.probabilities or {}
+    parts = [(f"{key}: ", one) for key, one in given.items() if isinstance(one, Mapping)] or [("", given)]
+    texts = [
+        before + ", ".join(f"{label} {p:.1%}" for label, p in sorted(one.items(), key=lambda pair: -pair[1]))
+        for before, one in parts
+    ]
+    source = ", ".join(filter(None, (vote.probability_source, vote.probability_backend)))
+    return "; ".join(texts) + (f" ({source.replace('_', ' ')})" if source else "")
 
 
 def _texts(run: VotedRun, at: int, item: Any) -> list[tuple[str, str]]:

@@ -72,8 +72,11 @@ class VoteColumns(NamedTuple):
 
 
 _UNREAD: Final = frozenset(
-    {"reason", "error", "model", "truncated", "token_usage", "completion_cost", "latency_seconds"}
-)
+    {
+        "reason", "error", "model", "truncated", "token_usage", "completion_cost", "latency_seconds",
+        "probability_source", "probability_backend",
+    }
+)  # fmt: skip
 """Fields of votes on which no decision depends."""
 
 
@@ -173,9 +176,10 @@ class _VoteReader:
             ]
         if [one.item for one in lines] != [self._ids[position] for position in positions]:
             return False
+        first = dict(zip(reversed(kinds), reversed(range(len(kinds))), strict=True))
         for number in range(len(self.known), len(self._places)):
             try:
-                stored = parse_vote(raws[kinds.index(number)])
+                stored = parse_vote(raws[first[number]])
             except ValueError:
                 return False
             self.known.append(VoteKind.of(stored))
@@ -199,7 +203,7 @@ def _key_of(criterion: str, answer: Json, vote: Any) -> tuple[Any, ...]:
 
 
 def _hashable(vote: Any) -> Any:
-    return repr(vote) if isinstance(vote.answer, list | dict) else vote
+    return repr(vote) if vote.probabilities is not None or isinstance(vote.answer, list | dict) else vote
 
 
 def _decode_line(raw: bytes, decoding: _Decoding) -> Any:
@@ -231,7 +235,7 @@ class VoteCollector:
         if len(self._known) > _MOST_KINDS:
             return
         read: Any = self._read(vote)
-        if isinstance(vote.answer, list | dict):
+        if vote.probabilities is not None or isinstance(vote.answer, list | dict):
             read = repr(read)
         kind = self._places[_key_of(criterion, vote.answer, read)]
         if kind == len(self._known):

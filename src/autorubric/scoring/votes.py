@@ -13,6 +13,19 @@ from autorubric.criteria.values import Answer, CriterionVerdict, VerdictCounts, 
 from autorubric.errors import TokenUsage
 from autorubric.support.objects import Json, maker_of
 
+ProbabilitySource = Literal["decision_model", "logprobs", "samples", "recorded", "classifier"]
+"""Where probabilities come from.
+
+They come from a model that answers with probabilities, the log-probabilities of a text model's tokens, the shares
+of several samples, a table, or a trained classifier.
+"""
+
+Probabilities: TypeAlias = Mapping[str, float | Mapping[str, float]]
+"""Probabilities by label of the answer or, for a criterion with parts, by part and label.
+
+`CANNOT_ASSESS` is the key of the probability that the criterion cannot be assessed.
+"""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeVote:
@@ -31,6 +44,9 @@ class JudgeVote:
         reason: The judge's explanation.
         weight: Weight of the judge in the panel.
         confidence: The judge's reported probability that the answer is correct, in [0, 1], if any.
+        probabilities: Probabilities of the answers, by label or by part and label; None if there are none.
+        probability_source: Where the probabilities come from.
+        probability_backend: Name of the server or library that computed the probabilities, if known.
         error: Error that caused the vote to fail; None if it did not fail.
         unreadable: Whether the vote failed because its reply could not be read.
         order: Candidate names in the order shown, for comparative criteria.
@@ -55,6 +71,9 @@ class JudgeVote:
     reason: str = ""
     weight: float = 1.0
     confidence: float | None = None
+    probabilities: Probabilities | None = None
+    probability_source: ProbabilitySource | None = None
+    probability_backend: str | None = None
     error: str | None = None
     unreadable: bool = False
     order: tuple[str, ...] | None = None
@@ -207,11 +226,13 @@ class Decision:
         status: Outcome of the criterion.
         answer: The chosen answer; None unless `status` is answered, or abstained with an answer.
         mean_value: Aggregated value of the votes in [0, 1] before an answer is chosen; None if there is none.
+            With soft votes, the expected value of the answers that have a value.
         tie: Whether the votes were tied, so that the conservative answer was used.
         agreement: Fraction of answered votes equal to the answer, in [0, 1]; None if no vote was answered.
         assumed: Whether no vote was answered, so that the answer is based only on unreadable replies.
         swayed: Whether counting unreadable replies as the conservative answer changed the answer that the
             answered votes alone would give. Such an answer is used in the score but in no other figure.
+        probabilities: With soft votes, the mean probabilities of the answers; otherwise None.
     """
 
     status: DecisionStatus
@@ -221,6 +242,7 @@ class Decision:
     agreement: float | None = None
     assumed: bool = False
     swayed: bool = False
+    probabilities: Probabilities | None = None
 
     @property
     def value(self) -> float | None:

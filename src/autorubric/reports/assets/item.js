@@ -118,6 +118,7 @@ function votes(one, text) {
     const about = [
       vote.s !== undefined ? `sample ${vote.s + 1}` : null,
       vote.c !== undefined ? `confidence ${percent(vote.c)}` : null,
+      vote.p !== undefined ? text(vote.p) : null,
       vote.m !== undefined && text(vote.m) !== run.judges[vote.j] ? text(vote.m) : null,
       vote.o !== undefined ? `order ${text(vote.o)}` : null,
       vote.x ? "text truncated for the judge" : null,

@@ -1,0 +1,215 @@
+"""Probabilities of the answers to a criterion: how they are read, and the most probable answer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from autorubric.criteria.base import BaseCriterion
+from autorubric.criteria.values import Answer
+from autorubric.errors import ReplyError
+from autorubric.scoring.votes import Probabilities
+from autorubric.support.objects import is_number
+from autorubric.support.reading_errors import short_repr
+
+ABSTENTION: Final = "CANNOT_ASSESS"
+"""Key of the probability that a criterion cannot be assessed."""
+
+SUM_TOLERANCE: Final = 0.02
+"""Largest difference of the sum of a distribution from 1; servers round probabilities."""
+
+_CLOSE: Final = 1e-12
+"""Difference below which two probabilities are equal, as with `_CLOSE` in `aggregation`."""
+
+
+def read_probabilities(criterion: BaseCriterion, given: object) -> Probabilities:
+    """Return probabilities by label of the answer or, for a criterion with parts, by part and label.
+
+    Raises:
+        ReplyError: If a key is not an answer to the criterion or one of its parts, a probability is not in
+            [0, 1], or a distribution does not sum to 1 (±0.02).
+    """
+    if not isinstance(given, Mapping) or not given:
+        raise ReplyError(f"{_title(criterion)}: probabilities must map answers to numbers; got {given!r}")
+    parts = criterion.part_fields
+    if not parts:
+        return _read_distribution(criterion, given)
+    named = {key: key for key in parts} | {
+        (part.name or "").rpartition("/")[2]: k for k, part in parts.items()
+    }
+    if unknown := [key for key in given if key not in named]:
+        raise ReplyError(
+            f"{_title(criterion)}: probabilities of unknown part {unknown[0]!r}; parts: {', '.join(parts)}"
+        )
+    read = {named[key]: _read_distribution(parts[named[key]], one) for key, one in given.items()}
+    if missing := [key for key in parts if key not in read]:
+        raise ReplyError(f"{_title(criterion)}: probabilities are missing for {', '.join(missing)}")
+    return {key: read[key] for key in parts}
+
+
+def _title(criterion: BaseCriterion) -> str:
+    return criterion.name or "criterion"
+
+
+def _read_distribution(criterion: BaseCriterion, given: Any) -> dict[str, float]:
+    if not isinstance(given, Mapping):
+        raise ReplyError(f"{_title(criterion)}: probabilities must map answers to numbers; got {given!r}")
+    found: dict[str, float] = {}
+    for key, share in given.items():
+        label = label_of_key(criterion, key)
+        if not is_number(share) or not 0.0 <= share <= 1.0:
+            raise ReplyError(
+                f"{_title(criterion)}: the probability of {label!r} must be between 0 and 1; got {share!r}"
+            )
+        if label in found:
+            raise ReplyError(f"{_title(criterion)}: the probability of {label!r} is given twice")
+        found[label] = float(share)
+    total = math.fsum(found.values())
+    if abs(total - 1.0) > SUM_TOLERANCE:
+        raise ReplyError(
+            f"{_title(criterion)}: the probabilities must sum to 1 (±{SUM_TOLERANCE:g}); the sum is {total:g}"
+        )
+    return found
+
+
+def label_of_key(criterion: BaseCriterion, key: Any) -> str:
+    """Return the label of the answer that a key of a distribution means."""
+    if key == ABSTENTION:
+        return ABSTENTION
+    try:
+        answer = criterion.parse_truth(key)
+    except ReplyError as error:
+        raise ReplyError(f"probability of an unknown answer: {error}") from None
+    if answer is not None and answer.cannot_assess:
+        return ABSTENTION
+    if answer is None or answer.label is None:
+        raise ReplyError(f"{_title(criterion)}: {short_repr(key)} is not an answer with a label")
+    return answer.label
+
+
+def answer_of_label(criterion: BaseCriterion, label: str) -> Answer:
+    """Return the answer of a label in a distribution."""
+    for answer in criterion.answers():
+        if answer.label == label:
+            return answer
+    read = None if label == ABSTENTION else criterion.parse_truth(label)
+    return read or Answer(code=None, cannot_assess=True)
+
+
+def most_probable(
+    criterion: BaseCriterion, distribution: Mapping[str, float], threshold: float | None = None
+) -> tuple[Answer, bool]:
+    """Return the most probable answer, and whether several answers tie, of which it is the conservative one.
+
+    For a binary criterion with a threshold, the positive answer is returned if its share of the mass that is
+    not an abstention reaches the threshold; an abstention still needs the largest probability.
+    """
+    top = max(distribution.values())
+    leading = [answer_of_label(criterion, key) for key, p in distribution.items() if top - p <= _CLOSE]
+    if threshold is not None and criterion.level == "binary" and not all(one.abstains for one in leading):
+        negative, positive = criterion.answers()
+        mass = {one.label: distribution.get(one.label or "", 0.0) for one in (negative, positive)}
+        total = math.fsum(mass.values())
+        return (positive if mass[positive.label] >= threshold * total - _CLOSE else negative), False
+    if len(leading) == 1:
+        return leading[0], False
+    sign = 1.0 if criterion.weight >= 0 else -1.0
+    valued = [one for one in leading if not one.abstains] or leading
+    return min(valued, key=lambda one: (sign * (one.value or 0.0), one.index or 0, str(one.label))), True
+
+
+def by_part(
+    criterion: BaseCriterion, probabilities: Probabilities
+) -> list[tuple[BaseCriterion, Mapping[str, float]]]:
+    """Return each part of a criterion with its distribution; without parts, the criterion itself."""
+    given: Mapping[str, Any] = probabilities
+    if not criterion.part_fields:
+        return [(criterion, given)]
+    return [(part, given[key]) for key, part in criterion.part_fields.items()]
+
+
+def probable_answer(
+    criterion: BaseCriterion, probabilities: Probabilities, threshold: float | None = None
+) -> tuple[Answer, bool]:
+    """Return the most probable answer, part by part, and whether answers tie; see `most_probable`."""
+    chosen = [most_probable(*one, threshold) for one in by_part(criterion, probabilities)]
+    answers, tie = [answer for answer, _ in chosen], any(tied for _, tied in chosen)
+    if not criterion.part_fields:
+        return answers[0], tie
+    if any(one.abstains for one in answers):
+        return Answer(code=None, cannot_assess=True), tie
+    return criterion.whole(answers), tie
+
+
+class Masses(NamedTuple):
+    """The expected value of a distribution and the probability that it gives to answers with a value."""
+
+    mean: float | None  # expected value in [0, 1] of the answers with a value; None if they have no mass
+    valued: float  # probability of an answer with a value, in [0, 1]
+
+
+def masses_of(criterion: BaseCriterion, probabilities: Probabilities) -> Masses:
+    """Return the masses of probabilities; with parts, the weighted mean of the parts' masses."""
+    found = [_masses(*one) for one in by_part(criterion, probabilities)]
+    if not criterion.part_fields:
+        return found[0]
+    weights = criterion.part_weights
+    valued = math.fsum(w * one.valued for w, one in zip(weights, found, strict=True))
+    gained = math.fsum(w * one.valued * (one.mean or 0.0) for w, one in zip(weights, found, strict=True))
+    return Masses(min(gained / valued, 1.0) if valued else None, min(valued / math.fsum(weights), 1.0))
+
+
+def _masses(criterion: BaseCriterion, distribution: Mapping[str, float]) -> Masses:
+    answers = [(answer_of_label(criterion, label), p) for label, p in distribution.items() if p]
+    values = [(one.value, p) for one, p in answers if one.value is not None and not one.abstains]
+    valued = math.fsum(p for _, p in values)
+    if not valued:
+        return Masses(None, 0.0)
+    mean = math.fsum(p * value for value, p in values) / valued
+    lowest, highest = min(value for value, _ in values), max(value for value, _ in values)
+    abstaining = math.fsum(p for one, p in answers if one.abstains)
+    return Masses(min(max(mean, lowest), highest), valued / (valued + abstaining))
+
+
+def mean_probabilities(
+    criterion: BaseCriterion, given: Sequence[Probabilities], weights: Sequence[float]
+) -> Probabilities:
+    """Return the weighted mean of several probabilities, in which the order of judges makes no difference."""
+    total = math.fsum(weights)
+    if not total:
+        weights, total = [1.0] * len(given), float(len(given))
+
+    def mean(rows: Sequence[Mapping[str, float]]) -> dict[str, float]:
+        labels = sorted({label for row in rows for label in row}, key=lambda label: _place(criterion, label))
+        return {
+            label: math.fsum(w * row.get(label, 0.0) for w, row in zip(weights, rows, strict=True)) / total
+            for label in labels
+        }
+
+    rows: Sequence[Mapping[str, Any]] = given
+    if not criterion.part_fields:
+        return mean(rows)
+    return {key: mean([row[key] for row in rows]) for key in criterion.part_fields}
+
+
+def _place(criterion: BaseCriterion, label: str) -> tuple[int, str]:
+    """Return the place of a label among the declared answers."""
+    places = {answer.label: at for at, answer in enumerate(criterion.answers())}
+    return places.get(label, len(places)), label
+
+
+def certain_of(criterion: BaseCriterion, answer: Answer | None) -> Probabilities | None:
+    """Return the probabilities that give all mass to an answer; None if one of its parts has no answer."""
+    if not criterion.part_fields:
+        return {_label_of(answer): 1.0}
+    if answer is None or answer.abstains:
+        return {key: {ABSTENTION: 1.0} for key in criterion.part_fields}
+    parts = criterion.part_answers(answer)
+    if any(part is None for part in parts):
+        return None
+    return {key: {_label_of(part): 1.0} for key, part in zip(criterion.part_fields, parts, strict=True)}
+
+
+def _label_of(answer: Answer | None) -> str:
+    return ABSTENTION if answer is None or answer.cannot_assess or answer.label is None else answer.label
