@@ -235,15 +235,20 @@ class CriterionGrader(Grader):
         return tuple(model for member in self.members for model in member.models)
 
     def check_rubrics(self, rubrics: Iterable[Rubric]) -> None:
-        """Check that every criterion for which the cascade has a separate threshold is in a rubric.
+        """Check that every criterion with a threshold, of soft votes or of the cascade, is in a rubric.
 
         Raises:
             ArgumentError: If a criterion is not in any rubric; the message lists the available names.
         """
-        if self.policy.escalation is not None:
-            from autorubric.grading.plan import check_per_criterion
+        escalation, aggregation = self.policy.escalation, self.policy.aggregation
+        named: dict[str, Mapping[str, float]] = {"thresholds": aggregation.thresholds}
+        named["per_criterion"] = escalation.per_criterion if escalation is not None else {}
+        if any(named.values()):
+            from autorubric.grading.plan import check_names
 
-            check_per_criterion(self.policy.escalation.per_criterion, rubrics)
+            known = list(rubrics)
+            for what, names in named.items():
+                check_names(what, names, known)
 
     def requests(self, task: GradingTask, *, stored: Votes | None = None) -> list[list[JudgeCall]]:
         """Return all requests that grading a task can require, each as a list of the calls that share it.

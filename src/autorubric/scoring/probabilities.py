@@ -74,8 +74,8 @@ def _read_distribution(criterion: BaseCriterion, given: Any) -> dict[str, float]
 
 def label_of_key(criterion: BaseCriterion, key: Any) -> str:
     """Return the label of the answer that a key of a distribution means."""
-    if key == ABSTENTION:
-        return ABSTENTION
+    if key == ABSTENTION or any(key == answer.label for answer in criterion.answers()):
+        return str(key)
     try:
         answer = criterion.parse_truth(key)
     except ReplyError as error:

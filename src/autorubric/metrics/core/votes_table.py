@@ -415,7 +415,7 @@ def _expand(arrays: dict[str, Array], items: Array, spans: Array) -> dict[str, A
 
 
 def _expected(criterion: BaseCriterion, answer: Answer | None, mean: float | None) -> Answer | None:
-    """Return an answer with the expected value in place of its own; None if there is none."""
+    """Return an answer with the expected value instead of its value; None if there is none."""
     if answer is None or mean is None:
         return None
     number = criterion.answer_at(mean).code

@@ -89,6 +89,7 @@ function verdict(item, one, text) {
   const meta = [
     facts.weight !== undefined ? `weight ${num(facts.weight, Number.isInteger(facts.weight) ? 0 : 2)}` : null,
     one.agreement !== undefined && (one.votes || []).length > 1 ? `${percent(one.agreement)} agree` : null,
+    one.probabilities !== undefined ? text(one.probabilities) : null,
     one.confidence !== undefined ? `confidence ${percent(one.confidence)}` : null,
     facts.gate ? `gate: ${facts.gate}` : null,
     facts.when ? `only when ${facts.when}` : null,
