@@ -302,6 +302,8 @@ class TableRows:
         *,
         expects: bool = False,
     ) -> None:
+        if not criterion.part_fields:
+            return
         place, on_parts = Cell(cell.item, cell.rater, cell.sample), _on_parts(criterion, answer)
         for (key, part), part_answer in zip(criterion.part_fields.items(), on_parts, strict=False):
             if part_answer is None and answer is not None:
