@@ -12,21 +12,7 @@ from hypothesis import given, strategies as st
 
 from autorubric.criteria import Submission, ToolCall, Turn
 from autorubric.errors import ArgumentError
-
-_CALL = {
-    "id": "call_1",
-    "type": "function",
-    "function": {"name": "search", "arguments": '{"query": "parcel 7"}'},
-}
-AGENT: list[Any] = [
-    {"role": "user", "content": "Where is parcel 7?"},
-    {"role": "assistant", "content": None, "tool_calls": [_CALL]},
-    {"role": "tool", "tool_call_id": "call_1", "name": "search", "content": "In Oslo.\nSince Monday."},
-    {
-        "role": "assistant",
-        "content": [{"type": "text", "text": "It is"}, {"type": "text", "text": "in Oslo."}],
-    },
-]
+from tests.criteria.conversations import AGENT, CALL
 
 
 def _text(turns: list[Any]) -> str:
@@ -187,7 +173,7 @@ def test_plain_turns_have_the_text_that_they_always_had(turns: list[tuple[str, s
 def _with_call(**fields: object) -> list[Any]:
     return [
         {"role": "user", "content": "x"},
-        {"role": "assistant", "content": "y", "tool_calls": [{**_CALL, **fields}]},
+        {"role": "assistant", "content": "y", "tool_calls": [{**CALL, **fields}]},
     ]
 
 
@@ -224,7 +210,7 @@ def _with_call(**fields: object) -> list[Any]:
             [{"role": "user", "content": "x", "tool_call_id": "c"}],
             "only a turn with the role 'tool' has a tool_call",
         ),
-        ([{"role": "tool", "content": "x", "tool_calls": [_CALL]}], "belong to the assistant's turn"),
+        ([{"role": "tool", "content": "x", "tool_calls": [CALL]}], "belong to the assistant's turn"),
         (
             [{"role": "assistant", "content": "x", "tool_calls": "f"}],
             "tool_calls must be a list of calls; got 'f'",

@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from autorubric.errors import ArgumentError
 from autorubric.support.json_text import parse_json
 from autorubric.support.objects import Json
 from autorubric.support.reading_errors import SyntaxFault, short_repr
+
+Omitted: TypeAlias = Literal["start", "middle", "end"]
+"""Part of a text that is omitted if the text is too long for a model."""
 
 _ROLE: Final = re.compile(r"[A-Za-z][\w-]*")
 # Everything that may be shown as the start of a new line, with the line break of Windows as one.
@@ -169,6 +173,78 @@ def conversation_text(turns: Sequence[Turn]) -> str:
             number = "" if call.id is None else f", call {_quote(call.id)}"
             blocks.append(f"{head} calls tool {_quote(call.name)}{number}:\n{_indent(call.text)}")
     return "\n".join(blocks)
+
+
+class Shortened(NamedTuple):
+    """A shortened text, with the description of the part that is left."""
+
+    text: str
+    shown: str
+
+
+def shorten_text(text: str, most: int, omitted: Omitted) -> Shortened:
+    """Return `most` characters of a text, with a mark in place of the others."""
+    head = {"start": 0, "middle": most // 2, "end": most}[omitted]
+    tail = len(text) - (most - head)
+    before, after = f"{text[:head]}\n[…]" if head else "[…]", f"\n{text[tail:]}" if tail < len(text) else ""
+    return Shortened(before + after, f"characters {_spans((1, head), (tail + 1, len(text)))} of {len(text)}")
+
+
+def shorten_turns(turns: Sequence[Turn], most: int, omitted: Omitted) -> Shortened:
+    """Return the text of the turns that fit about `most` characters, with a mark in place of the others.
+
+    A turn that takes more than half of them is shortened within its content.
+    """
+    count = len(turns)
+    long = {place for place, size in enumerate(_sizes(turns)) if size > most // 2}
+    turns = [_shorten_turn(one, most // 3, omitted) if at in long else one for at, one in enumerate(turns)]
+    sizes = _sizes(turns)
+    head = 0 if omitted == "start" else max(1, _fitting(sizes, most // 2 if omitted == "middle" else most))
+    room = most - sum(sizes[:head])
+    tail = (
+        0
+        if omitted == "end"
+        else max(int(omitted == "start"), _fitting(sizes[: max(head - 1, 0) : -1], room))
+    )
+    stop = count - tail
+    parts = conversation_text(turns[:head]), _mark(head, stop, count), conversation_text(turns[stop:])
+    shown = f"turns {_spans((1, head), (stop + 1, count))} of {count}"
+    if in_part := sorted(place + 1 for place in long if place < head or place >= stop):
+        shown += f" ({_spans(*((place, place) for place in in_part))} in part)"
+    return Shortened("\n".join(filter(None, parts)), shown)
+
+
+def _sizes(turns: Sequence[Turn]) -> list[int]:
+    return [len(conversation_text([turn])) + 1 for turn in turns]
+
+
+def _fitting(sizes: Sequence[int], most: int) -> int:
+    """Return how many of the first sizes are at most `most` together."""
+    return sum(total <= most for total in accumulate(sizes))
+
+
+def _shorten_turn(turn: Turn, most: int, omitted: Omitted) -> Turn:
+    """Return the turn without a part of its content and of the arguments of its calls."""
+    each = most // (1 + len(turn.tool_calls))
+
+    def shorten(text: str) -> str:
+        return text if len(text) <= each else shorten_text(text, each, omitted).text
+
+    calls = tuple(replace(call, text=shorten(call.text)) for call in turn.tool_calls)
+    return replace(turn, text=turn.text and shorten(turn.text), tool_calls=calls)
+
+
+def _mark(start: int, stop: int, count: int) -> str:
+    """Return the line in place of the turns from position `start` to `stop`; empty if there are none."""
+    number = stop - start
+    turns = f"{number} turn{'s' if number > 1 else ''}"
+    return f"[{turns} omitted: {_spans((start + 1, stop))} of {count}]" if number else ""
+
+
+def _spans(*spans: tuple[int, int]) -> str:
+    """Return the ranges that are not empty as text, such as `1-3, 7`."""
+    found = [f"{first}-{last}" if first < last else f"{first}" for first, last in spans if first <= last]
+    return ", ".join(found)
 
 
 def _indent(text: str) -> str:

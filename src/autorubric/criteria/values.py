@@ -154,12 +154,15 @@ class Submission:
         thinking: The author's reasoning before the text, which is kept separate; None if there is none.
         candidates: Texts by name, for comparative criteria (the first is also in `text`); otherwise empty.
         turns: Turns of a conversation, whose text is in `text`; otherwise empty.
+        shown: The part of the submission that `text` contains, if it was too long for a model, such as
+            `turns 1-3, 41-60 of 60`; None if nothing is omitted.
     """
 
     text: str | None
     thinking: str | None = None
     candidates: Mapping[str, str] = field(default_factory=dict)
     turns: tuple[Turn, ...] = ()
+    shown: str | None = None
 
     @classmethod
     def parse(cls, to_grade: Any) -> Submission:

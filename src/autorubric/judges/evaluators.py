@@ -346,7 +346,7 @@ def _judge_replies(reply: Reply[tuple[Answer, ...]], count: int) -> list[JudgeRe
     if exchange is None:
         return [JudgeReply(answer=answer, reason=answer.reason) for answer in reply.answer or ()]
     answers = reply.answer if reply.answer is not None else (refused_answer(exchange),) * count
-    first, *others = (model_reply(exchange, answer, reply.truncated) for answer in answers)
+    first, *others = (model_reply(exchange, answer, reply.shown) for answer in answers)
     return [first, *(replace(other, usage=None, cost=None, exchanged=None) for other in others)]
 
 

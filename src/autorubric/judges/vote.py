@@ -219,6 +219,7 @@ def _answered_vote(
         confidence=outcome.confidence,
         model=outcome.model,
         truncated=outcome.truncated,
+        shown=outcome.shown,
         token_usage=outcome.usage,
         completion_cost=outcome.cost,
         latency_seconds=seconds,

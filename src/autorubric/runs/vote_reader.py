@@ -72,7 +72,7 @@ class VoteColumns(NamedTuple):
 
 
 _UNREAD: Final = frozenset(
-    {"reason", "error", "model", "truncated", "token_usage", "completion_cost", "latency_seconds"}
+    {"reason", "error", "model", "truncated", "shown", "token_usage", "completion_cost", "latency_seconds"}
 )
 """Fields of votes on which no decision depends."""
 
