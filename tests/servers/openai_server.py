@@ -31,6 +31,7 @@ from typing import Any
 from aiohttp import web
 
 from tests.servers.answers import answer
+from tests.servers.tokens import logprobs_of
 from tests.servers.trouble import Trouble
 
 Action = Callable[[web.Request, dict[str, Any], dict[str, Any]], Awaitable[web.StreamResponse]]
@@ -128,6 +129,11 @@ def completion(body: dict[str, Any], message: dict[str, Any], step: dict[str, An
     choice = {"index": 0, "finish_reason": step.get("finish_reason", "stop"), "message": message}
     if "logprobs" in step:
         choice["logprobs"] = step["logprobs"]
+    elif body.get("logprobs") and isinstance(said := message.get("content"), str):
+        most = body.get("top_logprobs", 0)
+        choice["logprobs"] = logprobs_of(
+            said, step.get("replies", {said: 1.0}), most=most, **step.get("tokens", {})
+        )
     envelope = {
         "id": "chatcmpl-1",
         "object": "chat.completion",
@@ -142,7 +148,9 @@ def completion(body: dict[str, Any], message: dict[str, Any], step: dict[str, An
 async def do_answer(request: web.Request, body: dict[str, Any], step: dict[str, Any]) -> web.StreamResponse:
     """A right answer; with `payload` (JSON) or `content` (text) as its content.
 
-    It comes after `seconds`, and where it says `together`, with so many that are answered at a time.
+    It comes after `seconds`, and where it says `together`, with so many that are answered at a time. To a
+    request for log-probabilities it says them as `tests.servers.tokens.logprobs_of` makes them, with `replies`
+    (texts and their probabilities) and `tokens` (how they are cut, and what else is probable).
     """
     await asyncio.sleep(step.get("seconds", 0))
     if "together" in step:
