@@ -20,10 +20,10 @@ def logprobs_of(
     """The `logprobs` of a choice that said one of several replies with known probabilities.
 
     Every reply is cut into tokens of as many bytes as `cuts` says, over and over, so tokens end within words,
-    within characters, and across the punctuation of JSON. Each token has the `most` most probable ones at its
-    place, which may leave out the one that was said, and after the last one may come `spare` ones that are not
-    in the content, as llama.cpp sends them. `other` tokens have these shares of the probability everywhere: a
-    grammar keeps the model from saying them, and the server lists them all the same.
+    within characters, and across the punctuation of JSON. Each token has the `most` most probable ones at
+    its place, which may leave out the one that was said, and after the last one may come `spare` ones that
+    are not in the content, as llama.cpp sends them. `other` tokens have these shares of the probability
+    everywhere: a grammar keeps the model from saying them, and the server lists them all the same.
     """
     texts = {text.encode("utf-8"): share for text, share in replies.items()}
     own, content = said.encode("utf-8"), []
