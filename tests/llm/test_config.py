@@ -53,6 +53,7 @@ def test_the_defaults_are_those_of_the_documentation() -> None:
         "prompt_caching": True,
         "seed": None,
         "extra_params": {},
+        "logprobs": None,
         "truncate": None,
         "input_cost_per_token": None,
         "output_cost_per_token": None,

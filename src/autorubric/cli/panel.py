@@ -115,6 +115,15 @@ class PanelOptions(Models):
             **range_of(LLMConfig, "temperature"),
         ),
     ] = None
+    logprobs: Annotated[
+        int | None,
+        option(
+            "--logprobs",
+            "K",
+            "Store the probabilities of all answers, read from the K most probable tokens (1 to 20).",
+            **range_of(LLMConfig, "logprobs"),
+        ),
+    ] = None
     samples: Annotated[
         int | None,
         option("--samples", "N", "Number of votes that each model casts per criterion.  [default: 1]", min=1),
@@ -145,7 +154,8 @@ class PanelOptions(Models):
 
     def settings(self) -> dict[str, Any]:
         """Return the settings of models, other than the cache folder."""
-        return {**super().settings(), "temperature": self.temperature, "samples": self.samples}
+        sampling = {"temperature": self.temperature, "logprobs": self.logprobs}
+        return {**super().settings(), **sampling, "samples": self.samples}
 
     def policies(self) -> dict[str, Any]:
         """Return the policies that are set, as arguments of a grader or fields of a run file."""

@@ -311,8 +311,10 @@ def answer_settings(config: LLMConfig) -> dict[str, Json]:
     """Return the parameters of a model's config that affect its answers."""
     settings = {name: value for name, value in config.to_dict().items() if name not in _PACE}
     if config.max_reason_chars == REASON_LENGTH:
-        # Votes that were stored before the parameter existed stay valid.
+        # Votes that were stored before this parameter, or the next one, existed stay valid.
         del settings["max_reason_chars"]
+    if config.logprobs is None:
+        del settings["logprobs"]
     settings["fallbacks"] = [
         one if isinstance(one, str) else answer_settings(one) for one in config.fallbacks
     ]

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from autorubric.errors import TokenUsage
-from autorubric.llm.transport import ModelReply, ModelRequest
+from autorubric.llm.transport import ModelReply, ModelRequest, Token
 from autorubric.support.objects import Json
 
 CACHE_FORMAT: Final = 1
@@ -330,7 +330,11 @@ def _from_json(body: str) -> ModelReply | None:
         fields = json.loads(body)
         usage = fields.pop("usage")
         fields |= {"cost": 0.0, "cached": True, "dropped_params": tuple(fields["dropped_params"])}
-        fields["tokens"] = tuple((token, logprob) for token, logprob in fields["tokens"])
+        # Tokens of older versions are pairs.
+        fields["tokens"] = tuple(
+            Token(one[0], one[1], tuple((text, logprob) for top in one[2:] for text, logprob in top))
+            for one in fields["tokens"]
+        )
         return ModelReply(**fields, usage=TokenUsage(**usage) if usage else None)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None

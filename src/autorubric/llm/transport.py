@@ -68,6 +68,14 @@ class ModelRequest(NamedTuple):
     params: Mapping[str, Json] = MappingProxyType({})
 
 
+class Token(NamedTuple):
+    """A token of a reply; bytes that are not a whole character are surrogates, as in `surrogateescape`."""
+
+    text: str
+    logprob: float  # natural logarithm of its probability
+    top: tuple[tuple[str, float], ...] = ()  # the most probable tokens at its place, if they were requested
+
+
 class ModelReply(NamedTuple):
     """A model's reply.
 
@@ -95,7 +103,7 @@ class ModelReply(NamedTuple):
     cached: bool = False
     dropped_params: tuple[str, ...] = ()
     request_id: str | None = None
-    tokens: tuple[tuple[str, float], ...] = ()
+    tokens: tuple[Token, ...] = ()
 
 
 class Transport(Protocol):
@@ -148,7 +156,7 @@ class Exchange(NamedTuple, Generic[T]):
     request_id: str | None = None  # the provider's id for the last reply, if any
     attempted: tuple[str, ...] = ()  # models that were called, in order; the last one replied
     # The last reply's tokens with their log-probabilities, if they were requested and returned.
-    tokens: tuple[tuple[str, float], ...] = ()
+    tokens: tuple[Token, ...] = ()
 
 
 class ModelQuestion(NamedTuple, Generic[T]):

@@ -95,6 +95,8 @@ class JudgeEntry(_Section):
     """Number of votes that the judge casts per criterion."""
     temperature: float | None = Field(default=None, ge=0, le=2)
     """Sampling temperature; the provider's default if not set."""
+    logprobs: int | None = Field(default=None, ge=1, le=20)
+    """Number of alternatives to each token whose log-probabilities are requested."""
     reasoning_effort: ThinkingLevel | None = None
     """How much the model reasons before it answers."""
     api_base: str | None = None
@@ -144,7 +146,7 @@ class JudgeEntry(_Section):
 
     def to_config(self, cache_dir: Path | None = None) -> LLMConfig:
         """Return the model's configuration."""
-        cache = {} if cache_dir is None else {"cache_enabled": True, "cache_dir": cache_dir}
+        cache: dict[str, Any] = {} if cache_dir is None else {"cache_enabled": True, "cache_dir": cache_dir}
         return LLMConfig(**self.settings, **cache)
 
 
