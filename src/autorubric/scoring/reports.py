@@ -86,6 +86,11 @@ class EnsembleCriterionReport:
         return "failed" if self.decision.assumed else self.decision.status
 
     @property
+    def is_lost(self) -> bool:
+        """Whether no judge gave a readable answer, or unreadable replies decided the answer."""
+        return self.decision.status == "failed" or self.decision.assumed or self.decision.swayed
+
+    @property
     def tie(self) -> bool:
         """Whether the votes were tied and the conservative answer was used."""
         return self.decision.tie
@@ -340,6 +345,23 @@ def verdicts_by_judge(reports: Iterable[EnsembleEvaluationReport]) -> dict[str, 
             for judge, counts in criterion.judge_verdicts.items():
                 found.setdefault(judge, []).append(counts)
     return {judge: VerdictCounts.sum(counts) for judge, counts in found.items()}
+
+
+def why_not_judged(report: EnsembleEvaluationReport) -> str | None:
+    """Return the reason why a report is not a full judgment of the text; None if the judgment is full.
+
+    A judgment is not full if there is no score, if no judge gave a readable answer on a criterion, or if a
+    criterion was decided by unreadable replies, which count as the conservative answer.
+    """
+    lost = [one for one in report.report if one.is_lost]
+    if lost:
+        return "; ".join(f"{one.name}: {_why(one)}" for one in lost)
+    return (report.error or "there is nothing to score") if report.score is None else None
+
+
+def _why(criterion: EnsembleCriterionReport) -> str:
+    errors = [f"{vote.judge_id}: {vote.error}" for vote in criterion.votes if vote.status == "failed"]
+    return "; ".join(dict.fromkeys(errors)) or criterion.error or "no judge answered"
 
 
 NEAR: Final = 0.25
