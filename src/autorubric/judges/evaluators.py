@@ -12,6 +12,7 @@ from pydantic import BaseModel, ValidationError
 
 from autorubric.criteria.base import BaseCriterion, Shown
 from autorubric.criteria.conditions import qualified_name
+from autorubric.criteria.conversation import is_turn
 from autorubric.criteria.declaration import object_schema
 from autorubric.criteria.fields import TextField
 from autorubric.criteria.values import Answer, Submission
@@ -230,8 +231,7 @@ def _is_submission(output: Any) -> bool:
     if isinstance(output, Mapping):
         return "output" in output and set(output) <= {"thinking", "output"}
     if isinstance(output, list | tuple):
-        turns = (isinstance(turn, Mapping) and set(turn) == {"role", "content"} for turn in output)
-        return bool(output) and all(turns)
+        return bool(output) and all(map(is_turn, output))
     return isinstance(output, Submission)
 
 
