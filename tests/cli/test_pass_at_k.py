@@ -53,11 +53,11 @@ def test_rates_by_task_key(cli: Cli, runs: list[str]) -> None:
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        (("--criterion", "done"), 1.0),
-        (("--criterion", "gates"), 1.0),
-        (("--criterion", "done", "--criterion", "rude"), 0.5),
-        (("--min-score", "0.4"), 1.0),
-        (("--min-score", "0.9"), 0.5),
+        (("--passes", "done"), 1.0),
+        (("--passes", "gates"), 1.0),
+        (("--passes", "done", "--passes", "rude"), 0.5),
+        (("--passes", "0.4"), 1.0),
+        (("--passes", "0.9"), 0.5),
     ],
 )
 def test_rules_for_a_trial(cli: Cli, runs: list[str], options: tuple[str, ...], expected: float) -> None:
@@ -68,7 +68,7 @@ def test_rules_for_a_trial(cli: Cli, runs: list[str], options: tuple[str, ...], 
 
 def test_one_run_per_trial(cli: Cli, runs: list[str]) -> None:
     """Without --task, items of several runs with one id are trials; one run alone is undefined for k=2."""
-    done = cli("pass-at-k", *runs, "--k", "2", "--criterion", "done", "--json")
+    done = cli("pass-at-k", *runs, "--k", "2", "--passes", "done", "--json")
     assert done.json["pass_rates"][0]["pass_hat_k"] == pytest.approx(
         done.json["pass_rates"][0]["pass_hat_k"] | {"value": 0.75, "n": 4}
     )
@@ -81,9 +81,9 @@ def test_one_run_per_trial(cli: Cli, runs: list[str]) -> None:
     ("options", "message"),
     [
         (("--task", "name"), "has no metadata key 'name'; keys: task"),
-        (("--criterion", "dune"), "unknown criterion 'dune'; available: done, rude, gates"),
+        (("--passes", "dune"), "unknown criterion 'dune'; available: done, rude"),
         (("--k", "0"), "k must be an integer of at least 1; got 0"),
-        (("--min-score", "1", "--criterion", "done"), "either min_score or criteria"),
+        (("--passes", "1", "--passes", "done"), "unknown criterion '1'; available: done, rude"),
         (("missing",), "missing"),
     ],
 )

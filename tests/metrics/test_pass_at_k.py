@@ -153,8 +153,8 @@ def test_columns_of_a_table() -> None:
         ([1, 0], {"task": ["a"]}, "task has 1 ids for 2 units"),
         ([1, 0], {"task": ["a", None]}, "task has no id at position 1"),
         ({"a": [1]}, {"task": ["a"]}, "task can only be passed with a column of outcomes or with runs"),
-        ({"a": [1]}, {"min_score": 0.5}, "min_score can only be passed with runs"),
-        ({"a": [1]}, {"criteria": "done"}, "criteria can only be passed with runs"),
+        ({"a": [1]}, {"passes": 0.5}, "passes can only be passed with runs"),
+        ({"a": [1], "b": [1]}, {"cluster": ["x"]}, "cluster has 1 ids for 2 units"),
         ({"a": [1]}, {"k": 0}, "k must be an integer of at least 1; got 0"),
         ({"a": [1]}, {"k": 1.5}, "k must be an integer of at least 1; got 1.5"),
         ({"a": [1]}, {"k": True}, "k must be an integer of at least 1; got True"),
@@ -235,33 +235,31 @@ def test_outcome_of_a_trial(answers: dict[BaseCriterion, Any], criteria: Any, ex
     """Lost and abstained criteria never fail a trial, unless another criterion fails it anyway."""
     run = _run([[report(criterion, answer) for criterion, answer in answers.items()]])
     counts = {True: (1, 0, 0), False: (0, 1, 0), None: (0, 0, 1)}
-    assert _counts(pass_at_k(run, 1, task="task", criteria=criteria)) == counts[expected]
+    assert _counts(pass_at_k(run, 1, task="task", passes=criteria)) == counts[expected]
 
 
 def test_score_of_a_trial() -> None:
     """A trial passes at the minimum; a score that a lost criterion is missing from is no outcome."""
     whole = _run([[report(DONE, "MET")], [report(DONE, "UNMET")]])
-    assert _counts(pass_at_k(whole, 1, task="task", min_score=0.5)) == (2, 0, 0)
-    assert _counts(pass_at_k(whole, 1, task="task", min_score=0.51)) == (0, 2, 0)
+    assert _counts(pass_at_k(whole, 1, task="task", passes=0.5)) == (2, 0, 0)
+    assert _counts(pass_at_k(whole, 1, task="task", passes=0.51)) == (0, 2, 0)
     lost = _run([[report(DONE, "MET"), report(RUDE, FAILED)], [report(DONE, ASSUMED)], None])
-    assert _counts(pass_at_k(lost, 1, task="task", min_score=0.0)) == (0, 0, 3)
+    assert _counts(pass_at_k(lost, 1, task="task", passes=0.0)) == (0, 0, 3)
     unscored = _run([[report(DONE, ABSTAINED)]], score=None, cannot_assess_count=1)
-    assert _counts(pass_at_k(unscored, 1, task="task", min_score=0.0)) == (0, 0, 1)
+    assert _counts(pass_at_k(unscored, 1, task="task", passes=0.0)) == (0, 0, 1)
 
 
 def test_errors_about_runs() -> None:
     """Unknown criteria and keys are named with what is available."""
     run = _run([[report(DONE, "MET"), report(RUDE, "UNMET")]])
-    with pytest.raises(ArgumentError, match="unknown criterion 'don'; available: done, rude, gates"):
-        pass_at_k(run, 1, task="task", criteria="don")
+    with pytest.raises(ArgumentError, match="unknown criterion 'don'; available: done, rude"):
+        pass_at_k(run, 1, task="task", passes="don")
     with pytest.raises(ArgumentError, match="unknown criterion 'gates'; available: done, rude"):
-        pass_at_k(run, 1, task="task", criteria="gates")
+        pass_at_k(run, 1, task="task", passes="gates")
     with pytest.raises(ArgumentError, match="task='name': item '0' has no metadata key 'name'; keys: task"):
         pass_at_k(run, 1, task="name")
-    with pytest.raises(ArgumentError, match="either min_score or criteria, not both"):
-        pass_at_k(run, 1, task="task", min_score=0.5, criteria="done")
-    with pytest.raises(ArgumentError, match="min_score must be a finite number; got 'high'"):
-        pass_at_k(run, 1, task="task", min_score="high")  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError, match="unknown criterion 'x'; available: done, rude"):
+        pass_at_k(run, 1, task="task", passes=["done", "x"])
 
 
 def _agent_run(folder: Path, name: str, **options: Any) -> Any:

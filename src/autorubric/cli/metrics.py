@@ -148,11 +148,9 @@ def compare(
     return Exit.BELOW if found.regressed else Exit.DONE
 
 
-PassCriteria = Annotated[
+PassRule = Annotated[
     list[str] | None,
-    option(
-        "--criterion", "NAME", "Criterion that must pass, or gates for all gates. Repeatable.  [default: all]"
-    ),
+    option("--passes", "RULE", "Minimum score, gates, or a criterion that must pass. Repeatable."),
 ]
 
 
@@ -161,31 +159,29 @@ def pass_at_k(
     runs: Annotated[list[Path], argument("RUN...", "Folders of runs whose items are trials of tasks.")],
     k: Annotated[list[int] | None, option("--k", "K", "Number of trials. Repeatable.  [default: 1]")] = None,
     task: Annotated[str | None, option("--task", "KEY", "Metadata key with the task.  [default: id]")] = None,
-    min_score: Annotated[float | None, option("--min-score", "X", "Score that a trial must reach.")] = None,
-    criterion: PassCriteria = None,
+    passes: PassRule = None,
     as_json: JsonFlag = False,
 ) -> Exit:
-    """Measure how often any (pass@k) or every one (pass^k) of k trials of a task passes.
+    """Measure how often any (pass@k), or every one (pass^k), of k trials of a task passes.
 
-    A trial passes if its criteria pass: if a gate reaches its minimum, a penalty is not met, and another
-    criterion is met. Trials that could not be judged count neither as passed nor as failed, and tasks with
-    fewer than k judged trials are excluded. Intervals are over tasks.
+    By default, a trial passes if all criteria are met, and no penalty. Trials that could not be judged count
+    neither as passed nor as failed, and tasks with fewer than k judged trials are excluded.
 
     With --json, prints an object with the keys runs and pass_rates (one `PassRates.to_dict` for each K).
 
     \b
     Examples:
       autorubric pass-at-k experiments/agent-1 --task task --k 1 --k 4
-      autorubric pass-at-k experiments/trial-* --k 3 --criterion task_done
+      autorubric pass-at-k experiments/trial-* --k 3 --passes task_done
 
     Exit codes: 0 success, 2 invalid command line or run folder, 3 a figure is undefined.
     """
     results = [open_stored_run(one) for one in runs]
-    criteria = "gates" if criterion == ["gates"] else criterion
-    found = [
-        autorubric.metrics.pass_at_k(results, one, task=task, min_score=min_score, criteria=criteria)
-        for one in dict.fromkeys(k or [1])
-    ]
+    rule: float | str | list[str] | None = passes
+    if passes and len(passes) == 1:
+        rule = float(passes[0]) if passes[0].replace(".", "", 1).isdecimal() else passes[0]
+    sizes = dict.fromkeys(k or [1])
+    found = [autorubric.metrics.pass_at_k(results, size, task=task, passes=rule) for size in sizes]
     print_result(
         lambda: {"runs": [*map(str, runs)], "pass_rates": [one.to_dict() for one in found]},
         lambda: [block for one in found for block in one.blocks()],

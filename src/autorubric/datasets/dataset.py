@@ -147,10 +147,7 @@ class RubricDataset(BaseDataset):
         return labels
 
     def groups(self, group: str | Callable[[DataItem], Hashable], argument: str = "group") -> list[Hashable]:
-        """Return the group of each item; an item without a group forms a separate group.
-
-        See `split` for `group`; `argument` is its name in errors.
-        """
+        """Return the group of each item; see `split` for `group`, and `argument` is its name in errors."""
         if callable(group):
             given = [group(item) for item in self._items]
             return [("alone", i) if one is None else ("group", one) for i, one in enumerate(given)]

@@ -18,12 +18,7 @@ from autorubric.grading.grader import CriterionGrader, criterion_grader
 from autorubric.integrations.test_in_progress import current_test
 from autorubric.judges.lexical import LexicalJudge
 from autorubric.rubric.rubric import Rubric
-from autorubric.scoring.reports import (
-    EnsembleCriterionReport,
-    EnsembleEvaluationReport,
-    EvaluationReport,
-    why_not_judged,
-)
+from autorubric.scoring.reports import EnsembleCriterionReport, EnsembleEvaluationReport, EvaluationReport
 from autorubric.scoring.votes import JudgeVote
 from autorubric.support.blocks import printable
 from autorubric.support.concurrency import run_sync
@@ -136,6 +131,23 @@ def rubric_of_row(given: RubricLike | str) -> Rubric:
         told = f"invalid JSON ({error}); the rubric must be a mapping or a list of criteria, or JSON text"
         raise RubricError("rubric of a row", [Fault(path="", message=told)]) from None
     return Rubric.from_dict(criteria) if isinstance(criteria, Mapping) else Rubric(criteria)
+
+
+def why_not_judged(report: EvaluationReport) -> str | None:
+    """Return the reason why a report is not a full judgment of the text; None if the judgment is full.
+
+    A judgment is not full if there is no score, if no judge gave a readable answer on a criterion, or if a
+    criterion was decided by unreadable replies, which count as the conservative answer.
+    """
+    lost = [one for one in report.report if one.is_lost]
+    if lost:
+        return "; ".join(f"{one.name}: {_why(one)}" for one in lost)
+    return (report.error or "there is nothing to score") if report.score is None else None
+
+
+def _why(criterion: EnsembleCriterionReport) -> str:
+    errors = [f"{vote.judge_id}: {vote.error}" for vote in criterion.votes if vote.status == "failed"]
+    return "; ".join(dict.fromkeys(errors)) or criterion.error or "no judge answered"
 
 
 def assert_rubric(  # noqa: PLR0913 - a test says all of it in one call

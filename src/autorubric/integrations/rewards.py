@@ -12,9 +12,9 @@ from typing import Any, TypeAlias
 from autorubric.criteria.values import Submission
 from autorubric.errors import ArgumentError, AutorubricError, BudgetError
 from autorubric.grading.base import Grader
-from autorubric.integrations.assertions import RubricLike, rubric_from, rubric_of_row
+from autorubric.integrations.assertions import RubricLike, rubric_from, rubric_of_row, why_not_judged
 from autorubric.rubric.rubric import Rubric
-from autorubric.scoring.reports import EnsembleEvaluationReport, why_not_judged
+from autorubric.scoring.reports import EnsembleEvaluationReport
 from autorubric.support.concurrency import KeptLoop
 from autorubric.support.objects import logger_of
 

@@ -347,23 +347,6 @@ def verdicts_by_judge(reports: Iterable[EnsembleEvaluationReport]) -> dict[str, 
     return {judge: VerdictCounts.sum(counts) for judge, counts in found.items()}
 
 
-def why_not_judged(report: EnsembleEvaluationReport) -> str | None:
-    """Return the reason why a report is not a full judgment of the text; None if the judgment is full.
-
-    A judgment is not full if there is no score, if no judge gave a readable answer on a criterion, or if a
-    criterion was decided by unreadable replies, which count as the conservative answer.
-    """
-    lost = [one for one in report.report if one.is_lost]
-    if lost:
-        return "; ".join(f"{one.name}: {_why(one)}" for one in lost)
-    return (report.error or "there is nothing to score") if report.score is None else None
-
-
-def _why(criterion: EnsembleCriterionReport) -> str:
-    errors = [f"{vote.judge_id}: {vote.error}" for vote in criterion.votes if vote.status == "failed"]
-    return "; ".join(dict.fromkeys(errors)) or criterion.error or "no judge answered"
-
-
 NEAR: Final = 0.25
 """Difference, relative to the range, up to which two numbers count as equal; other answers must be equal."""
 

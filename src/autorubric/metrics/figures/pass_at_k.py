@@ -11,28 +11,19 @@ import numpy as np
 
 from autorubric.criteria.conditions import Gate
 from autorubric.errors import ArgumentError
-from autorubric.metrics.core.contingency import cluster_codes, divide
+from autorubric.metrics.core.contingency import cluster_codes, divide, renumber_kept
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.estimation import Figure, estimate, logit_t
 from autorubric.metrics.core.item_scores import OwnedRun
-from autorubric.metrics.core.resampling import (
-    CiMethod,
-    IntervalOptions,
-    ResamplingArguments,
-    check_number,
-    row_units,
-)
+from autorubric.metrics.core.resampling import IntervalArguments, IntervalOptions, check_number, row_units
 from autorubric.metrics.core.result import ResultBase
 from autorubric.metrics.core.scales import as_sequence, is_missing
-from autorubric.scoring.reports import EnsembleCriterionReport, EnsembleEvaluationReport, why_not_judged
+from autorubric.scoring.reports import EnsembleEvaluationReport
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class PassRates(ResultBase):
-    """Pass@k and pass^k, averaged over tasks.
-
-    Both have the number of tasks with at least k judged trials as `n`, and that of the other tasks, which are
-    excluded, as `n_missing`.
+    """Pass@k and pass^k, averaged over the `n` tasks with at least k judged trials; `n_missing` have fewer.
 
     Attributes:
         pass_at_k: Probability that at least one of k trials of a task passes.
@@ -40,8 +31,7 @@ class PassRates(ResultBase):
         k: Number of trials that are drawn from each task.
         n_trials: Number of judged trials of the `n` tasks.
         n_passed: Number of these trials that passed.
-        n_unjudged: Number of trials of any task without an outcome, which count neither as passed nor as
-            failed: a judge failed or abstained, or the data have None.
+        n_unjudged: Number of trials of any task without an outcome; they neither passed nor failed.
     """
 
     pass_at_k: Estimate = field(metadata={"title": "pass@k"})
@@ -64,27 +54,23 @@ def pass_at_k(
     k: int,
     *,
     task: Any = None,
-    min_score: float | None = None,
-    criteria: str | Sequence[str] | None = None,
-    ci: CiMethod | None = "auto",
-    **resampling: Unpack[ResamplingArguments],
+    passes: float | str | Sequence[str] | None = None,
+    **interval: Unpack[IntervalArguments],
 ) -> PassRates:
     """Estimate pass@k and pass^k: the probability that any, or every one, of k trials of a task passes.
 
     A task with n judged trials, of which c passed, contributes `1 - C(n - c, k) / C(n, k)` to pass@k [1, eq.
-    1] and `C(c, k) / C(n, k)` to pass^k [2], the shares of the subsets of k trials in which any, or every
-    trial passed. Both are unbiased. They are undefined if no task has k judged trials (`no_repeats`, or
-    `no_values` without a judged trial).
+    1] and `C(c, k) / C(n, k)` to pass^k [2], which are unbiased. Both are undefined if no task has k judged
+    trials (`no_repeats`, or `no_values` without a judged trial).
 
     Tasks are the sampling units. `ci="auto"` is the logit-t interval over tasks or, if all tasks have the
-    same value, the score interval with one observation per task; `"percentile"` and `"bca"` resample tasks.
-    One task has no interval (`too_few_units`).
+    same value, the score interval with one observation per task. One task has no interval (`too_few_units`).
 
-    A trial of a run passes if its score reaches `min_score` or, without it, if its criteria pass: a gate
-    reaches its `at_least`, a penalty is not met (value 0), another criterion is met (value 1). A criterion
-    that does not pass fails the trial, whatever else could not be judged; otherwise, a lost criterion or an
-    abstention leaves the trial without an outcome. Criteria that do not apply (NA) do not count. A score
-    counts abstentions as the run's `cannot_assess` strategy says, and is no outcome if a criterion was lost.
+    Criteria of a run pass if a gate reaches its `at_least`, a penalty is not met (value 0), and another
+    criterion is met (value 1). One that does not pass fails the trial, whatever else could not be judged;
+    otherwise, a lost criterion or an abstention leaves the trial without an outcome. Criteria that do not
+    apply (NA) do not count. A score counts abstentions as the run's `cannot_assess` strategy says, and is no
+    outcome if a criterion was lost.
 
     Args:
         trials: `{task: [outcome, …]}`; a column of outcomes, with `task`; an `EvalResult`; or several, such
@@ -92,60 +78,49 @@ def pass_at_k(
         k: Number of trials, at least 1.
         task: Task of each trial: for a column, one id per outcome; for runs, a `metadata` key or a function
             of an item. By default, items of several runs with the same id are trials of one task.
-        min_score: Score that a trial of a run must reach to pass.
-        criteria: Names of the criteria of a run that must pass, or `"gates"` for those with a gate; by
-            default, all criteria that have values.
-        ci: Interval method; None computes no interval.
-        **resampling: `confidence_level`, `n_resamples` and `rng`.
+        passes: When a trial of a run passes: the minimum score, the names of the criteria that must pass, or
+            `"gates"` for those with a gate; by default, all criteria that have values.
+        **interval: See `IntervalArguments`; `cluster` has one id per task.
 
     Raises:
-        ArgumentError: If the trials, k or an option are invalid, an item lacks the key, or a criterion is
-            unknown.
+        ArgumentError: If an argument is invalid, an item lacks the key, or a criterion is unknown.
 
     References:
         [1] M. Chen et al. (2021), Evaluating large language models trained on code, arXiv:2107.03374.
         [2] S. Yao et al. (2024), τ-bench: a benchmark for tool-agent-user interaction in real-world domains,
             arXiv:2406.12045.
     """
-    options, size = IntervalOptions(ci=ci, **resampling), int(check_number("k", k, "[1, inf)", whole=True))
-    rule = {"min_score": min_score, "criteria": criteria}
-    outcomes = list(_read_trials(trials, task, {key: one for key, one in rule.items() if one is not None}))
-    counts = [(len(each) - each.count(None), each.count(True)) for each in outcomes]
-    used = [(n, c) for n, c in counts if n >= size]
-    any_passes = [1 - math.comb(n - c, size) / math.comb(n, size) for n, c in used]
-    all_pass = [math.comb(c, size) / math.comb(n, size) for n, c in used]
-    reason: Reason = "no_repeats" if any(n for n, _ in counts) else "no_values"
-    found = [
-        replace(one, n_missing=len(counts) - len(used), reason=one.reason if used else reason)
-        for one in (_mean(f"pass@{k}", any_passes, options), _mean(f"pass^{k}", all_pass, options))
-    ]
-    return PassRates(
-        pass_at_k=found[0],
-        pass_hat_k=found[1],
-        k=size,
-        n_trials=sum(n for n, _ in used),
-        n_passed=sum(c for _, c in used),
-        n_unjudged=sum(each.count(None) for each in outcomes),
-    )
+    options, size = IntervalOptions(**interval), int(check_number("k", k, "[1, inf)", whole=True))
+    outcomes = list(_read_trials(trials, task, passes))
+    counts = np.array([(len(each) - each.count(None), each.count(True)) for each in outcomes]).reshape(-1, 2)
+    cluster, enough = cluster_codes(options.cluster, len(counts)), counts[:, 0] >= size
+    used = counts[enough].tolist()
+    shares = {
+        f"pass@{k}": [1 - math.comb(n - c, size) / math.comb(n, size) for n, c in used],
+        f"pass^{k}": [math.comb(c, size) / math.comb(n, size) for n, c in used],
+    }
+    found = []
+    for name, values in shares.items():
+        is_analytic = len(used) > 1 and options.ci in ("auto", "analytic")
+        how = "logit-t interval" if len(set(values)) > 1 else "score interval"
+        figure = Figure(
+            name=f"{name}, mean over tasks",
+            compute=lambda sums: divide(sums[..., 0], sums[..., 1]),
+            reason=lambda sums: "no_values",
+            auto="analytic",
+            analytic=logit_t,
+            on_table=False,
+        )
+        units = row_units(np.column_stack([values, np.ones(len(used))]), renumber_kept(cluster, enough))
+        one = estimate(figure, units, options, n_missing=len(counts) - len(used), note=how * is_analytic)
+        why: Reason = "no_repeats" if counts.any() else "no_values"
+        found.append(one if used else replace(one, reason=why))
+    n_trials, n_passed = (int(total) for total in counts[enough].sum(0))
+    unjudged = sum(each.count(None) for each in outcomes)
+    return PassRates(found[0], found[1], size, n_trials, n_passed, unjudged)
 
 
-def _mean(name: str, values: Sequence[float], options: IntervalOptions) -> Estimate:
-    is_analytic = len(values) > 1 and options.ci in ("auto", "analytic")
-    interval = "logit-t interval" if len(set(values)) > 1 else "score interval"
-    figure = Figure(
-        name=f"{name}, mean over tasks",
-        compute=lambda sums: divide(sums[..., 0], sums[..., 1]),
-        reason=lambda sums: "no_values",
-        bounds=(0.0, 1.0),
-        auto="analytic",
-        analytic=logit_t,
-        on_table=False,
-    )
-    units = row_units(np.column_stack([values, np.ones(len(values))]), None)
-    return estimate(figure, units, options, note=interval if is_analytic else "")
-
-
-def _read_trials(trials: Any, task: Any, rule: Mapping[str, Any]) -> Iterable[list[bool | None]]:
+def _read_trials(trials: Any, task: Any, passes: Any) -> Iterable[list[bool | None]]:
     """Return the outcomes of each task's trials."""
     found: dict[Hashable, list[bool | None]] = {}
     runs = list(trials) if isinstance(trials, list | tuple) else [trials]
@@ -153,13 +128,13 @@ def _read_trials(trials: Any, task: Any, rule: Mapping[str, Any]) -> Iterable[li
         for run in runs:
             items = range(len(run.dataset.items))
             # Items that the run has not graded have no outcome.
-            outcomes = {one.item_idx: _passes(one.report, **rule) for one in run.item_results if one.report}
+            outcomes = {one.item_idx: _passes(one.report, passes) for one in run.item_results if one.report}
             tasks = map(run.dataset.item_id, items) if task is None else run.dataset.groups(task, "task")
             for i, name in zip(items, tasks, strict=True):
                 found.setdefault(name, []).append(outcomes.get(i))
         return found.values()
-    if rule:
-        raise ArgumentError(f"{', '.join(rule)} can only be passed with runs")
+    if passes is not None:
+        raise ArgumentError("passes can only be passed with runs")
     if isinstance(trials, Mapping):
         if task is not None:
             raise ArgumentError("task can only be passed with a column of outcomes or with runs")
@@ -182,29 +157,22 @@ def _outcomes(column: Any, name: str) -> list[bool | None]:
     return [None if is_missing(one) else bool(one) for one in given]
 
 
-def _passes(
-    report: EnsembleEvaluationReport, min_score: float | None = None, criteria: str | Sequence[str] = ()
-) -> bool | None:
+def _passes(report: EnsembleEvaluationReport, rule: float | str | Sequence[str] | None) -> bool | None:
     """Return whether a trial passes; None if this could not be judged."""
-    if min_score is not None and criteria:
-        raise ArgumentError("pass either min_score or criteria, not both")
-    if min_score is not None:
-        least = check_number("min_score", min_score)
-        return None if why_not_judged(report) or report.score is None else report.score >= least
+    if isinstance(rule, int | float):
+        least, is_lost = check_number("passes", rule), any(one.is_lost for one in report.report)
+        return None if is_lost or report.score is None else report.score >= least
     known = {one.name: one for one in report.report if one.criterion.measures}
     gates = [name for name, one in known.items() if one.criterion.gate is not None]
-    names = gates if criteria == "gates" else [criteria] if isinstance(criteria, str) else criteria or known
-    unknown = next((name for name in names if name not in known), None if names else criteria)
-    if unknown is not None:
-        raise ArgumentError(f"criteria: unknown criterion {unknown!r}; available: {', '.join(known)}, gates")
-    applying = [known[name] for name in names if known[name].status != "not_applicable"]
-    found = [_criterion_passes(one) for one in applying if not one.is_na]
+    names = gates if rule == "gates" else [rule] if isinstance(rule, str) else rule or known
+    if unknown := [name for name in names if name not in known] or ([] if names else ["gates"]):
+        raise ArgumentError(f"passes: unknown criterion {unknown[0]!r}; available: {', '.join(known)}")
+    found: list[bool | None] = []
+    for one in map(known.__getitem__, names):
+        gate, value = one.criterion.gate, one.decision.value
+        if one.status == "not_applicable" or one.is_na:
+            continue
+        is_penalty = gate is None and one.criterion.weight < 0
+        judged = None if one.is_lost or value is None else (gate or Gate()).passes(abs(is_penalty - value))
+        found.append(judged)
     return False if False in found else None if None in found or not found else True
-
-
-def _criterion_passes(report: EnsembleCriterionReport) -> bool | None:
-    criterion, value = report.criterion, report.decision.value
-    if report.is_lost or value is None:
-        return None
-    is_penalty = criterion.gate is None and criterion.weight < 0
-    return (criterion.gate or Gate()).passes(1 - value if is_penalty else value)
