@@ -162,9 +162,9 @@ def pass_at_k(
     passes: PassRule = None,
     as_json: JsonFlag = False,
 ) -> Exit:
-    """Measure how often any (pass@k), or every one (pass^k), of k trials of a task passes.
+    """Measure how often any, or every one, of k trials of a task passes.
 
-    By default, a trial passes if all criteria are met, and no penalty. Trials that could not be judged count
+    These are pass@k and pass^k. By default, a trial passes if all criteria are met, and no penalty. Trials that could not be judged count
     neither as passed nor as failed, and tasks with fewer than k judged trials are excluded.
 
     With --json, prints an object with the keys runs and pass_rates (one `PassRates.to_dict` for each K).
