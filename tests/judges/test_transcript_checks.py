@@ -113,13 +113,10 @@ def test_checks_of_a_conversation(check: dict[str, Any], passes: bool) -> None:
         ({"tool_called": "book"}, "calls of book: 1, expected at least 1; turn 5 call 1 (book)"),
         (
             {"tool_called": "search", "arguments": {"city": "Oslo"}},
-            "calls of search: 1, expected at least 1; turn 2 call 1 (search); with other arguments: turn 2 "
+            "calls of search: 1, expected at least 1; turn 2 call 1 (search); with other arguments turn 2 "
             "call 2 (search): arguments/city is 'Bergen', expected 'Oslo'",
         ),
-        (
-            {"forbidden_tools": ["pay", "book"]},
-            "calls of pay or book: 1, expected 0 to 0; turn 5 call 1 (book)",
-        ),
+        ({"forbidden_tools": ["pay", "book"]}, "calls of pay or book: 1, expected 0; turn 5 call 1 (book)"),
         (
             {"tool_order": ["search", "book"], "contiguous": True},
             "called in order: turn 2 call 2 (search), turn 5 call 1 (book)",
@@ -199,7 +196,8 @@ def test_arguments_that_are_not_an_object_are_reported(arguments: str) -> None:
     """The tool was called, but with no argument; the reason says what the arguments are."""
     turns = [USER, _agent(_call("f", arguments))]
     assert _answer({"tool_called": "f"}, turns) is True
-    for check in ({"arguments": {"a": 1}}, {"arguments": {}}, {"exact": True}):
+    checks: list[dict[str, Any]] = [{"arguments": {"a": 1}}, {"arguments": {}}, {"exact": True}]
+    for check in checks:
         vote = _vote({"tool_called": "f", **check}, turns)
         assert str(vote.verdict) == "UNMET"
         assert "arguments that are not a JSON object: the text is" in vote.reason

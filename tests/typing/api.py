@@ -84,6 +84,7 @@ def rubrics() -> ar.Rubric:
         float | None,
     )
     ar.criteria.register_check("short", lambda text: len(text) < 100)
+    ar.Criterion(requirement="…", check=ar.criteria.TranscriptCheck(tool_called="search", at_most=3))
     return rubric
 
 

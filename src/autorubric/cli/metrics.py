@@ -148,24 +148,20 @@ def compare(
     return Exit.BELOW if found.regressed else Exit.DONE
 
 
-PassRule = Annotated[
-    list[str] | None,
-    option("--passes", "RULE", "Minimum score, gates, or a criterion that must pass. Repeatable."),
-]
-
-
 @guarded
 def pass_at_k(
     runs: Annotated[list[Path], argument("RUN...", "Folders of runs whose items are trials of tasks.")],
     k: Annotated[list[int] | None, option("--k", "K", "Number of trials. Repeatable.  [default: 1]")] = None,
     task: Annotated[str | None, option("--task", "KEY", "Metadata key with the task.  [default: id]")] = None,
-    passes: PassRule = None,
+    passes: Annotated[
+        list[str] | None, option("--passes", "RULE", "Minimum score, gates, or a criterion. Repeatable.")
+    ] = None,
     as_json: JsonFlag = False,
 ) -> Exit:
     """Measure how often any, or every one, of k trials of a task passes.
 
-    These are pass@k and pass^k. By default, a trial passes if all criteria are met, and no penalty. Trials that could not be judged count
-    neither as passed nor as failed, and tasks with fewer than k judged trials are excluded.
+    These are pass@k and pass^k. By default, a trial passes if all criteria are met, and no penalty. Trials
+    that could not be judged have no outcome; tasks with fewer than k judged trials are excluded.
 
     With --json, prints an object with the keys runs and pass_rates (one `PassRates.to_dict` for each K).
 

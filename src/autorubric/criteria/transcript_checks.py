@@ -80,7 +80,7 @@ class TranscriptCheck(BaseModel):
         return hash(self.model_dump_json())
 
     def __call__(self, turns: Sequence[Turn]) -> tuple[bool | None, str]:
-        """Return True if the check passes, False if not, None if a result is not in the conversation, and a reason.
+        """Return whether the check passes, or None if a result that decides it is missing, and a reason.
 
         Raises:
             JudgeError: If there are no turns, because the submission is not a conversation.
@@ -102,9 +102,10 @@ class TranscriptCheck(BaseModel):
         called = [(place, self._why_other(call.arguments)) for place, call in calls if call.name in names]
         counted = [place for place, why in called if not why]
         others = [f"{place}: {why}" for place, why in called if why]
-        limits = f"at least {least}" if most is None else f"{least} to {most}"
-        reason = f"calls of {' or '.join(names)}: {len(counted)}, expected {limits}; {_list(counted)}"
-        reason += f"; with other arguments: {_list(others)}" if others else ""
+        limits = f"at least {least}" if most is None else f"{least} to {most}" if least < most else f"{most}"
+        reason = f"calls of {' or '.join(names)}: {len(counted)}, expected {limits}"
+        parts = {"": counted, " with other arguments": others}
+        reason += "".join(f";{name} {_list(places)}" for name, places in parts.items() if places)
         return least <= len(counted) and (most is None or len(counted) <= most), reason
 
     def _why_other(self, given: Json) -> str | None:

@@ -116,8 +116,7 @@ def pass_at_k(
         why: Reason = "no_repeats" if counts.any() else "no_values"
         found.append(one if used else replace(one, reason=why))
     n_trials, n_passed = (int(total) for total in counts[enough].sum(0))
-    unjudged = sum(each.count(None) for each in outcomes)
-    return PassRates(found[0], found[1], size, n_trials, n_passed, unjudged)
+    return PassRates(found[0], found[1], size, n_trials, n_passed, sum(each.count(None) for each in outcomes))
 
 
 def _read_trials(trials: Any, task: Any, passes: Any) -> Iterable[list[bool | None]]:
@@ -165,14 +164,16 @@ def _passes(report: EnsembleEvaluationReport, rule: float | str | Sequence[str] 
     known = {one.name: one for one in report.report if one.criterion.measures}
     gates = [name for name, one in known.items() if one.criterion.gate is not None]
     names = gates if rule == "gates" else [rule] if isinstance(rule, str) else rule or known
-    if unknown := [name for name in names if name not in known] or ([] if names else ["gates"]):
+    if unknown := [name for name in names if name not in known] or ["gates"] * (names is gates and not gates):
         raise ArgumentError(f"passes: unknown criterion {unknown[0]!r}; available: {', '.join(known)}")
     found: list[bool | None] = []
     for one in map(known.__getitem__, names):
         gate, value = one.criterion.gate, one.decision.value
         if one.status == "not_applicable" or one.is_na:
             continue
-        is_penalty = gate is None and one.criterion.weight < 0
-        judged = None if one.is_lost or value is None else (gate or Gate()).passes(abs(is_penalty - value))
-        found.append(judged)
+        if one.is_lost or value is None:
+            found.append(None)
+        else:
+            is_penalty = gate is None and one.criterion.weight < 0
+            found.append((gate or Gate()).passes(1 - value if is_penalty else value))
     return False if False in found else None if None in found or not found else True
