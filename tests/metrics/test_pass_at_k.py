@@ -72,7 +72,7 @@ def test_values_by_hand() -> None:
     assert (found.k, found.pass_at_k.n, found.pass_at_k.n_missing) == (2, 2, 1)
     assert (found.n_trials, found.n_passed, found.n_unjudged) == (9, 6, 0)
     assert brackets(found.pass_at_k) and brackets(found.pass_hat_k)
-    assert found.pass_at_k.method == "pass@2, mean over tasks (logit-t interval); analytic, 95%, 2 units"
+    assert found.pass_at_k.method == "pass@2, mean over tasks; logit-t interval, 95%, 2 units"
 
 
 def test_many_trials_do_not_overflow() -> None:
@@ -126,6 +126,20 @@ def test_interval_covers_the_truth_with_few_tasks() -> None:
         found = pass_at_k(trials, 3).pass_hat_k
         hits += number(found.low) <= 0.25 <= number(found.high)
     assert hits >= 184
+
+
+def test_clusters_of_tasks() -> None:
+    """Tasks of one repository are resampled together; clusters with equal means have the score interval."""
+    tasks = {task: [task % 2, 1] for task in range(12)}
+    alone = pass_at_k(tasks, 1).pass_at_k
+    clustered = pass_at_k(tasks, 1, cluster=[task % 2 for task in tasks]).pass_at_k
+    assert alone.value == clustered.value == pytest.approx(0.75)
+    assert clustered.method == "pass@1, mean over tasks; logit-t interval, 95%, 2 clusters"
+    assert number(clustered.se) > number(alone.se)
+    equal = pass_at_k(tasks, 1, cluster=[task // 2 for task in tasks]).pass_at_k
+    assert equal.method == "pass@1, mean over tasks; score interval, 95%, 6 clusters"
+    one = pass_at_k(tasks, 1, cluster=["a"] * 12).pass_at_k
+    assert (one.low, one.reason) == (None, "too_few_units")
 
 
 def test_columns_of_a_table() -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from autorubric.criteria.conditions import Gate
 from autorubric.errors import ArgumentError
 from autorubric.metrics.core.contingency import cluster_codes, divide, renumber_kept
-from autorubric.metrics.core.estimate import Estimate, Reason
+from autorubric.metrics.core.estimate import Estimate, Reason, is_rounding
 from autorubric.metrics.core.estimation import Figure, estimate, logit_t
 from autorubric.metrics.core.item_scores import OwnedRun
 from autorubric.metrics.core.resampling import IntervalArguments, IntervalOptions, check_number, row_units
@@ -101,8 +101,6 @@ def pass_at_k(
     }
     found = []
     for name, values in shares.items():
-        is_analytic = len(used) > 1 and options.ci in ("auto", "analytic")
-        how = "logit-t interval" if len(set(values)) > 1 else "score interval"
         figure = Figure(
             name=f"{name}, mean over tasks",
             compute=lambda sums: divide(sums[..., 0], sums[..., 1]),
@@ -112,9 +110,12 @@ def pass_at_k(
             on_table=False,
         )
         units = row_units(np.column_stack([values, np.ones(len(used))]), renumber_kept(cluster, enough))
-        one = estimate(figure, units, options, n_missing=len(counts) - len(used), note=how * is_analytic)
-        why: Reason = "no_repeats" if counts.any() else "no_values"
-        found.append(one if used else replace(one, reason=why))
+        one = estimate(figure, units, options, n_missing=len(counts) - len(used))
+        how = (
+            "analytic" if one.se is None else "score interval" if is_rounding(one.se) else "logit-t interval"
+        )
+        why: Reason | None = one.reason if used else "no_repeats" if counts.any() else "no_values"
+        found.append(replace(one, method=one.method.replace("analytic", how), reason=why))
     n_trials, n_passed = (int(total) for total in counts[enough].sum(0))
     return PassRates(found[0], found[1], size, n_trials, n_passed, sum(each.count(None) for each in outcomes))
 
