@@ -110,21 +110,21 @@ def test_checks_of_a_conversation(check: dict[str, Any], passes: bool) -> None:
 @pytest.mark.parametrize(
     ("check", "reason"),
     [
-        ({"tool_called": "book"}, "calls of book: 1, expected at least 1; turn 5 call 1 (book)"),
+        ({"tool_called": "book"}, "calls of book: 1, expected at least 1; turn 5 call 1 ('book')"),
         (
             {"tool_called": "search", "arguments": {"city": "Oslo"}},
-            "calls of search: 1, expected at least 1; turn 2 call 1 (search); with other arguments turn 2 "
-            "call 2 (search): arguments/city is 'Bergen', expected 'Oslo'",
+            "calls of search: 1, expected at least 1; turn 2 call 1 ('search'); with other arguments turn 2 "
+            "call 2 ('search'): arguments/city is 'Bergen', expected 'Oslo'",
         ),
-        ({"forbidden_tools": ["pay", "book"]}, "calls of pay or book: 1, expected 0; turn 5 call 1 (book)"),
+        ({"forbidden_tools": ["pay", "book"]}, "calls of pay or book: 1, expected 0; turn 5 call 1 ('book')"),
         (
             {"tool_order": ["search", "book"], "contiguous": True},
-            "called in order: turn 2 call 2 (search), turn 5 call 1 (book)",
+            "called in order: turn 2 call 2 ('search'), turn 5 call 1 ('book')",
         ),
         (
             {"tool_order": ["book", "search"]},
-            "not called in order: book, search; calls: turn 2 call 1 (search), turn 2 call 2 (search), turn "
-            "5 call 1 (book)",
+            "not called in order: book, search; calls: turn 2 call 1 ('search'), turn 2 call 2 ('search'), "
+            "turn 5 call 1 ('book')",
         ),
         ({"final_state": {"number": True}}, "turn 6, result of a tool: /number is 88, expected True"),
         ({"final_state": {"total": 3}}, "turn 6, result of a tool: /total is missing"),
@@ -144,7 +144,9 @@ def test_reasons_name_turn_and_call(check: dict[str, Any], reason: str) -> None:
 
 
 def test_long_evidence_is_shortened() -> None:
-    """Of many calls, the first five are named, and long values are cut."""
+    """Of many calls, the first five are named, and long names and values are cut."""
+    odd = _vote({"tool_order": ["a", "b"]}, [USER, *[_agent(_call("x\n" * 9000))] * 9]).reason
+    assert len(odd) < 2000 and "\n" not in odd
     turns = [USER, *[_agent(_call("search", {"q": "x" * 9000})) for _ in range(300)]]
     reason = _vote({"tool_called": "search", "arguments": {"q": 1}}, turns).reason
     assert "turn 6 call 1" in reason and "turn 7" not in reason and "and 295 more" in reason
@@ -408,8 +410,8 @@ def test_a_rubric_file_states_checks(tmp_path: Path) -> None:
         ({"at_least": 1}, "expected one of tool_called, .*; got none"),
         ({"tool_called": "a", "tool_order": ["b"]}, "expected one of .*; got tool_called, tool_order"),
         ({"tool_caled": "a"}, "unknown key 'tool_caled'; did you mean 'tool_called'"),
-        ({"tool_order": ["a"], "at_least": 1}, "at_least is no option of tool_order: contiguous"),
-        ({"final_state": 1, "arguments": {}}, "arguments is no option of final_state: exact, tool"),
+        ({"tool_order": ["a"], "at_least": 1}, "at_least is not an option of tool_order: contiguous"),
+        ({"final_state": 1, "arguments": {}}, "arguments is not an option of final_state: exact, tool"),
         ({"tool_called": "a", "at_least": 3, "at_most": 1}, "at_least is 3, above at_most, which is 1"),
         ({"tool_called": "a", "at_most": -1}, "at_most"),
         ({"tool_called": "a", "at_most": 1.5}, "at_most"),
@@ -477,7 +479,7 @@ def test_a_run_stores_votes_of_checks(tmp_path: Path) -> None:
     booking, text = (one.report.per_criterion["checked"] for one in run.item_results)
     assert (str(booking.final_verdict), booking.reason) == (
         "MET",
-        "calls of book: 1, expected at least 1; turn 5 call 1 (book)",
+        "calls of book: 1, expected at least 1; turn 5 call 1 ('book')",
     )
     assert text.status == "failed" and text.final_verdict is None
     same, asked = _evaluate(tmp_path, {"tool_called": "book"})

@@ -65,8 +65,8 @@ class TranscriptCheck(BaseModel):
         kind, *others = sorted(given & _OPTIONS.keys()) or ["none"]
         if others or kind == "none":
             raise ValueError(f"expected one of {', '.join(_OPTIONS)}; got {', '.join([kind, *others])}")
-        if unknown := given - {kind} - _OPTIONS[kind]:
-            raise ValueError(f"{min(unknown)} is no option of {kind}: {', '.join(sorted(_OPTIONS[kind]))}")
+        if odd := given - {kind} - _OPTIONS[kind]:
+            raise ValueError(f"{min(odd)} is not an option of {kind}: {', '.join(sorted(_OPTIONS[kind]))}")
         if self.at_most is not None and (self.at_least or 0) > self.at_most:
             raise ValueError(f"at_least is {self.at_least}, above at_most, which is {self.at_most}")
         try:
@@ -90,7 +90,7 @@ class TranscriptCheck(BaseModel):
         if "final_state" in self.model_fields_set:
             return self._judge_state(turns)
         calls = [
-            (f"turn {at} call {number} ({call.name})", call)
+            (f"turn {at} call {number} ({short_repr(call.name)})", call)
             for at, turn in enumerate(turns, start=1)
             for number, call in enumerate(turn.tool_calls, start=1)
         ]
