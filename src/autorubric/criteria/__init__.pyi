@@ -27,6 +27,7 @@ from .ratings import (
     NumericalRatingCriterion as NumericalRatingCriterion,
     PassFailCriterion as PassFailCriterion,
 )
+from .transcript_checks import TranscriptCheck as TranscriptCheck
 from .values import (
     Answer as Answer,
     CriterionVerdict as CriterionVerdict,
