@@ -61,7 +61,8 @@ class Question(Generic[T]):
     def for_model(self, submissions: Submissions) -> ModelQuestion[T]:
         """Return the question as messages to a model."""
         system = [Message(role="system", content=self.system_prompt)] if self.system_prompt else []
-        user = Message(role="user", content=self.prompt_of(submissions).content)
+        images = tuple(image for one in submissions for image in one.images)
+        user = Message(role="user", content=self.prompt_of(submissions).content, images=images)
         return ModelQuestion((*system, user), self.read, self.schema, self.sample)
 
 
@@ -284,24 +285,27 @@ def _shorten(
     most = max(_SHORTEST_CUT, len(text) * 2 // 3)
     # The whole text is shortened, so that it has one mark and the part can be named.
     if compared:
-        made = shorten_text(whole[place].candidates[name], most, policy)
-        candidates = {**asked[place].candidates, name: made.text}
+        made, part = shorten_text(whole[place].candidates[name], most, policy)
+        candidates = {**asked[place].candidates, name: made}
         shorter = replace(asked[place], candidates=candidates, shown="parts of candidates")
     else:
         turns, own = whole[place].turns, whole[place].text or ""
-        made = shorten_turns(turns, most, policy) if turns else shorten_text(own, most, policy)
-        shorter = replace(asked[place], text=made.text, shown=made.shown)
+        made, part = shorten_turns(turns, most, policy) if turns else shorten_text(own, most, policy)
+        shown = [
+            image for image in whole[place].images if f"[{image.label}]" in made or "query" in image.label
+        ]
+        shorter = replace(asked[place], text=made, shown=part, images=tuple(shown))
     # The mark may be longer than the removed text, and shortening would never end.
-    if len(made.text) >= len(text):
+    if len(made) >= len(text):
         return None
-    return (*asked[:place], shorter, *asked[place + 1 :]), (place, name), made.shown
+    return (*asked[:place], shorter, *asked[place + 1 :]), (place, name), part
 
 
 _PACE = frozenset(
     {
         *("timeout", "max_retries", "retry_min_wait", "retry_max_wait", "max_parallel_requests"),
         *("requests_per_minute", "tokens_per_minute", "cache_enabled", "cache_dir", "cache_ttl"),
-        *("prompt_caching", "input_cost_per_token", "output_cost_per_token"),
+        *("prompt_caching", "input_cost_per_token", "output_cost_per_token", "takes_images"),
     }
 )
 """Parameters of a model's config that affect speed, retries, caching and price, but not answers."""

@@ -14,6 +14,7 @@ from autorubric.reports.read_run import ReportedItem, VotedRun
 from autorubric.reports.templates import StringTable, answer_words, number, script_json
 from autorubric.scoring.reports import EnsembleCriterionReport
 from autorubric.scoring.votes import Decision, JudgeVote
+from autorubric.support.images import Image
 from autorubric.support.objects import Json
 
 CHUNK: Final = 200
@@ -72,6 +73,7 @@ class DetailWriter:
         self._places: dict[tuple[int, ...], dict[str, int]] = {}
         self._items: list[dict[str, Any]] = []
         self._strings = StringTable()
+        self._image_chars = 0
 
     def add(self, result: ReportedItem) -> None:
         """Add an item's texts, and the decisions, votes and labels on its criteria."""
@@ -99,6 +101,8 @@ class DetailWriter:
             kept, length = self.truncation.text(text)
             texts.append([what, self._strings.index_of(kept), length])
         found: dict[str, Any] = {"texts": texts}
+        if images := _task_images(self._run, result.item_idx, result.item):
+            found["images"] = [self._image(image) for image in images]
         item: Any = result.item
         if description := getattr(item, "description", ""):
             found["about"] = self._strings.index_of(description)
@@ -131,6 +135,15 @@ class DetailWriter:
                 [self._judges.get(judge, -1), number(score)] for judge, score in report.judge_scores.items()
             ]
         return found
+
+    def _image(self, image: Image) -> list[Any]:
+        """Return an image's label and its address, or its SHA-256 if it is too large for the page."""
+        shown = image.url
+        self._image_chars += len(shown)
+        if self._image_chars > MOST_CHARS_OF_ALL_TEXTS:
+            shown = f"sha256:{image.sha256}"
+            self._image_chars -= len(image.url)
+        return [self._index(image.label), self._strings.index_of(shown)]
 
     def _criterion(self, report: EnsembleCriterionReport, place: int, labels: _ItemLabels) -> dict[str, Any]:
         """Return one criterion's decision, votes and labels, without empty fields."""
@@ -211,6 +224,10 @@ class DetailWriter:
 
     def _text(self, text: str | None) -> int:
         return self._strings.index_of(self.truncation.reason(text)) if text else -1
+
+
+def _task_images(run: VotedRun, at: int, item: Any) -> tuple[Image, ...]:
+    return Submission.parse(item.submission).with_prompt(run.dataset.item_prompt(at))[0].images
 
 
 def _texts(run: VotedRun, at: int, item: Any) -> list[tuple[str, str]]:
