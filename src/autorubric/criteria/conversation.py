@@ -17,13 +17,12 @@ from autorubric.support.objects import Json
 from autorubric.support.reading_errors import SyntaxFault, short_repr
 
 Omitted: TypeAlias = Literal["start", "middle", "end"]
-"""Part of a text that is omitted if the text is too long for a model."""
 
 _ROLE: Final = re.compile(r"[A-Za-z][\w-]*")
 # Everything that may be shown as the start of a new line, with the line break of Windows as one.
 _LINE_BREAK: Final = re.compile("\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 _LABEL: Final = re.compile(r"\[(?=(?:query )?image \d)")
-_KEYS: Final = ("role", "content", "name", "tool_calls", "tool_call_id")
+TURN_KEYS: Final = ("role", "content", "name", "tool_calls", "tool_call_id")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,12 +67,6 @@ class Turn:
     tool_call_id: str | None = None
 
 
-def is_turn(value: Any) -> bool:
-    """Return whether a value looks like a message in the chat format, rather than like other data."""
-    is_like = isinstance(value, Mapping) and {"role"} < set(value) <= {*_KEYS}
-    return is_like and ("content" in value or "tool_calls" in value)
-
-
 def read_turns(messages: Sequence[Any], images: list[Image]) -> tuple[Turn, ...]:
     """Return the messages of a conversation as turns, and add their images."""
     if not messages:
@@ -85,9 +78,9 @@ def _read_turn(message: Any, at: str, images: list[Image]) -> Turn:
     if not isinstance(message, Mapping) or "role" not in message:
         raise ArgumentError(f"{at} must be a mapping with 'role' and 'content'; got {short_repr(message)}")
     # Clients write out every field of a message, such as `"refusal": None` and `"annotations": []`.
-    given = {key: value for key, value in message.items() if key in _KEYS or value not in (None, [], {})}
-    if unknown := [key for key in given if key not in _KEYS]:
-        raise ArgumentError(f"{at} has the keys {unknown!r}; allowed: {', '.join(map(repr, _KEYS))}")
+    given = {key: value for key, value in message.items() if key in TURN_KEYS or value not in (None, [], {})}
+    if unknown := [key for key in given if key not in TURN_KEYS]:
+        raise ArgumentError(f"{at} has the keys {unknown!r}; allowed: {', '.join(map(repr, TURN_KEYS))}")
     role, calls = given["role"], given.get("tool_calls") or ()
     if not isinstance(role, str) or not _ROLE.fullmatch(role):
         raise ArgumentError(f"{at}: a role must be one word, such as 'user'; got {short_repr(role)}")
@@ -102,9 +95,7 @@ def _read_turn(message: Any, at: str, images: list[Image]) -> Turn:
         raise ArgumentError(f"{at}: only a turn with the role 'tool' has a tool_call_id; got role {role!r}")
     return Turn(
         role=role,
-        text=content
-        if content is None or isinstance(content, str)
-        else read_parts(content, f"{at}.content", images),
+        text=content,
         name=_read_name(given, "name", at),
         tool_calls=tuple(_read_call(call, f"{at}.tool_calls[{i}]") for i, call in enumerate(calls)),
         tool_call_id=call_id,
@@ -189,26 +180,22 @@ def shorten_turns(turns: Sequence[Turn], most: int, omitted: Omitted) -> tuple[s
     A turn that takes more than half of them is shortened within its content.
     """
     count = len(turns)
-    long = {place for place, size in enumerate(_sizes(turns)) if size > most // 2}
+    sizes = [len(conversation_text([turn])) + 1 for turn in turns]
+    long = [at for at, size in enumerate(sizes) if size > most // 2]
     turns = [_shorten_turn(one, most // 3, omitted) if at in long else one for at, one in enumerate(turns)]
-    sizes = _sizes(turns)
+    sizes = [len(conversation_text([turn])) + 1 for turn in turns]
     head = 0 if omitted == "start" else max(1, _fitting(sizes, most // 2 if omitted == "middle" else most))
-    room = most - sum(sizes[:head])
-    tail = (
-        0
-        if omitted == "end"
-        else max(int(omitted == "start"), _fitting(sizes[: max(head - 1, 0) : -1], room))
-    )
+    tail = 0
+    if omitted != "end":
+        tail = _fitting(sizes[: max(head - 1, 0) : -1], most - sum(sizes[:head])) or int(not head)
     stop = count - tail
-    parts = conversation_text(turns[:head]), _mark(head, stop, count), conversation_text(turns[stop:])
+    parts = [conversation_text(turns[:head]), conversation_text(turns[stop:])]
+    if head < stop:
+        parts.insert(1, f"[turns omitted: {stop - head}, which are {_spans((head + 1, stop))} of {count}]")
     shown = f"turns {_spans((1, head), (stop + 1, count))} of {count}"
-    if in_part := sorted(place + 1 for place in long if place < head or place >= stop):
-        shown += f" ({_spans(*((place, place) for place in in_part))} in part)"
+    if in_part := [(at + 1, at + 1) for at in long if at < head or at >= stop]:
+        shown += f" ({_spans(*in_part)} in part)"
     return "\n".join(filter(None, parts)), shown
-
-
-def _sizes(turns: Sequence[Turn]) -> list[int]:
-    return [len(conversation_text([turn])) + 1 for turn in turns]
 
 
 def _fitting(sizes: Sequence[int], most: int) -> int:
@@ -223,13 +210,6 @@ def _shorten_turn(turn: Turn, most: int, omitted: Omitted) -> Turn:
     text, *rest = [one if len(one) <= each else shorten_text(one, each, omitted)[0] for one in texts]
     calls = tuple(replace(call, text=one) for call, one in zip(turn.tool_calls, rest, strict=True))
     return replace(turn, text=text or turn.text, tool_calls=calls)
-
-
-def _mark(start: int, stop: int, count: int) -> str:
-    """Return the line in place of the turns from position `start` to `stop`; empty if there are none."""
-    number = stop - start
-    turns = f"{number} turn{'s' if number > 1 else ''}"
-    return f"[{turns} omitted: {_spans((start + 1, stop))} of {count}]" if number else ""
 
 
 def _spans(*spans: tuple[int, int]) -> str:

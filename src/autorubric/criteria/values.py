@@ -203,9 +203,9 @@ class Submission:
         if prompt is None or isinstance(prompt, str):
             return self, prompt
         if not are_parts(prompt):
-            raise ArgumentError(f"query must be a string, content parts, or None; got {short_repr(prompt)}")
+            raise ArgumentError(f"a prompt must be a string or content parts; got {short_repr(prompt)}")
         images = list(self.images)
-        text = read_parts(prompt, "query", images, "query image")
+        text = read_parts(prompt, "prompt", images, "query image")
         return replace(self, images=tuple(images)), text
 
 

@@ -13,15 +13,7 @@ from contextlib import suppress
 from datetime import date, time
 from typing import Annotated, Any, Final, Literal, NamedTuple, Self, TypeAlias, TypeVar
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    PlainSerializer,
-    field_validator,
-)
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, field_validator
 
 from autorubric.criteria.base import BaseCriterion
 from autorubric.criteria.values import Answer, Level, Submission
@@ -132,14 +124,11 @@ def _read_submission(given: Any) -> Json:
 def _check_prompt(given: Any) -> Any:
     if given is not None and not isinstance(given, str | list):
         raise ValueError("expected a string or content parts")
-    try:
-        Submission(text=None).with_prompt(given)
-    except ArgumentError as error:
-        raise ValueError(str(error).replace("query", "prompt", 1)) from None
+    Submission(text=None).with_prompt(given)
     return given
 
 
-PromptValue = Annotated[Any, BeforeValidator(as_json), AfterValidator(_check_prompt)]
+PromptValue = Annotated[Any, BeforeValidator(_check_prompt), BeforeValidator(as_json)]
 
 RubricValue = Annotated[
     Rubric,

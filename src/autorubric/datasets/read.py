@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -20,8 +19,6 @@ from autorubric.support.reading_errors import Faults, FilePath, short_repr
 
 FORMAT: Final = 1
 """Newest version of the dataset file format that can be read, and the version that is written."""
-
-_SCHEME: Final = re.compile(r"[a-z][a-z0-9+.-]*:", re.IGNORECASE)
 
 
 class Header(BaseModel):
@@ -52,14 +49,11 @@ class Contents(NamedTuple):
 
 
 class DatasetReader:
-    """A parser for the parts of a dataset, which reads each rubric file that the dataset names only once.
-
-    named_files: Number of rubrics and images read so far from files that the dataset names.
-    """
+    """A parser for the parts of a dataset, which reads each rubric file that the dataset names only once."""
 
     def __init__(self, faults: Faults, folder: Path | None = None) -> None:
         self.faults = faults
-        self.named_files = 0
+        self.named_files = 0  # rubrics and images read so far
         self._folder = folder
         self._rubrics: dict[str, Rubric | None] = {}
 
@@ -127,7 +121,7 @@ class DatasetReader:
             return value
         image = value.get("image_url") if value.get("type") == "image_url" else None
         name, sha256 = (image.get("url"), image.get("sha256")) if isinstance(image, dict) else (image, None)
-        if not isinstance(name, str) or _SCHEME.match(name):
+        if not isinstance(name, str) or ":" in name:
             return {key: self._with_images(one, (*at, key)) for key, one in value.items()}
         path = self._named_file(name, at)
         try:

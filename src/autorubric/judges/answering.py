@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
@@ -228,7 +228,7 @@ async def ask_model(
     compared: bool,
 ) -> Reply[T]:
     """Ask a model, and shorten the submissions as its config allows until they fit its context."""
-    asked, parts = submissions, dict[tuple[int, str], str]()
+    asked, parts = submissions, dict[str, str]()
     while True:
         question = question_of(asked)
         try:
@@ -239,19 +239,10 @@ async def ask_model(
             shorter = _shorten(submissions, asked, client.config.truncate, compared)
             if shorter is None:
                 raise
-            asked, key, part = shorter
-            parts[key] = part
+            asked, name, part = shorter
+            parts[name] = name + part
         else:
-            return Reply(exchange.answer, exchange, _part_of_texts(parts, len(submissions)))
-
-
-def _part_of_texts(parts: Mapping[tuple[int, str], str], count: int) -> str | None:
-    """Return the shown parts of the texts that were shortened; None if there are none."""
-    named = [
-        (f"output {place + 1}: " if count > 1 else "") + (f"candidate {name!r}: " if name else "") + part
-        for (place, name), part in parts.items()
-    ]
-    return "; ".join(named) or None
+            return Reply(exchange.answer, exchange, "; ".join(parts.values()) or None)
 
 
 _SHORTEST_CUT = 200
@@ -268,10 +259,10 @@ class _Shown(NamedTuple):
 
 def _shorten(
     whole: Submissions, asked: Submissions, policy: TruncatePolicy | None, compared: bool
-) -> tuple[Submissions, tuple[int, str], str] | None:
-    """Return the submissions without a third of the longest text, its key, and the part of it that is left.
+) -> tuple[Submissions, str, str] | None:
+    """Return the submissions without a third of the longest text, its name, and the part of it that is left.
 
-    None if it must not be shortened.
+    None if it must not be shortened. The name is empty if there is only one text.
     """
     texts = [
         _Shown(place, name, text)
@@ -282,6 +273,7 @@ def _shorten(
     if longest is None or policy is None or len(longest.text) <= _SHORTEST_CUT:
         return None
     place, name, text = longest
+    shown_as = (f"output {place + 1}: " if len(asked) > 1 else "") + (f"candidate {name!r}: " if name else "")
     most = max(_SHORTEST_CUT, len(text) * 2 // 3)
     # The whole text is shortened, so that it has one mark and the part can be named.
     if compared:
@@ -291,14 +283,12 @@ def _shorten(
     else:
         turns, own = whole[place].turns, whole[place].text or ""
         made, part = shorten_turns(turns, most, policy) if turns else shorten_text(own, most, policy)
-        shown = [
-            image for image in whole[place].images if f"[{image.label}]" in made or "query" in image.label
-        ]
-        shorter = replace(asked[place], text=made, shown=part, images=tuple(shown))
+        images = [one for one in whole[place].images if f"[{one.label}]" in made or "query" in one.label]
+        shorter = replace(asked[place], text=made, shown=part, images=tuple(images))
     # The mark may be longer than the removed text, and shortening would never end.
     if len(made) >= len(text):
         return None
-    return (*asked[:place], shorter, *asked[place + 1 :]), (place, name), part
+    return (*asked[:place], shorter, *asked[place + 1 :]), shown_as, part
 
 
 _PACE = frozenset(

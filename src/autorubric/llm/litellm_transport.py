@@ -296,16 +296,12 @@ class LiteLLMTransport:
         self._refused_params |= named
 
     def _messages(self, request: ModelRequest) -> list[dict[str, Json]]:
-        if not (self._config.prompt_caching and _wants_marks(self._config.model)):
-            return [{"role": message.role, "content": message.wire_content()} for message in request.messages]
-        marked = [place for place, message in enumerate(request.messages) if message.cache_prefix > 0]
+        wants_marks = self._config.prompt_caching and _wants_marks(self._config.model)
+        marked = [place for place, one in enumerate(request.messages) if wants_marks and one.cache_prefix > 0]
         kept = set(marked[-_MOST_MARKS:])
         return [
-            {
-                "role": message.role,
-                "content": _mark_prefix(message) if place in kept else message.wire_content(),
-            }
-            for place, message in enumerate(request.messages)
+            {"role": one.role, "content": _mark_prefix(one) if place in kept else one.wire_content()}
+            for place, one in enumerate(request.messages)
         ]
 
     def _read(self, request: ModelRequest, response: Any, dropped: tuple[str, ...]) -> ModelReply:

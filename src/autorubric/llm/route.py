@@ -10,13 +10,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, get_args
 
-from autorubric.errors import (
-    ArgumentError,
-    ContextLengthError,
-    MissingDependencyError,
-    RequestRefusedError,
-    SchemaRefusedError,
-)
+from autorubric.errors import ArgumentError, ContextLengthError, RequestRefusedError, SchemaRefusedError
 from autorubric.llm.budget import (
     PRICE_IT,
     BudgetTransport,
@@ -88,7 +82,7 @@ def demand_images(config: LLMConfig) -> None:
     if takes is None and (config.api_base is None or is_openai_itself(config.api_base)):
         from autorubric.llm.litellm_transport import is_listed_with_images
 
-        with suppress(MissingDependencyError):
+        with suppress(ImportError):
             takes = is_listed_with_images(config.model)
     if not takes:
         known = "does not take" if config.takes_images is False else "is not known to take"

@@ -14,7 +14,6 @@ from autorubric.reports.read_run import ReportedItem, VotedRun
 from autorubric.reports.templates import StringTable, answer_words, number, script_json
 from autorubric.scoring.reports import EnsembleCriterionReport
 from autorubric.scoring.votes import Decision, JudgeVote
-from autorubric.support.images import Image
 from autorubric.support.objects import Json
 
 CHUNK: Final = 200
@@ -101,8 +100,11 @@ class DetailWriter:
             kept, length = self.truncation.text(text)
             texts.append([what, self._strings.index_of(kept), length])
         found: dict[str, Any] = {"texts": texts}
-        if images := _task_images(self._run, result.item_idx, result.item):
-            found["images"] = [self._image(image) for image in images]
+        prompt = self._run.dataset.item_prompt(result.item_idx)
+        for image in Submission.parse(result.item.submission).with_prompt(prompt)[0].images:
+            self._image_chars += len(image.url)
+            shown = image.url if self._image_chars <= MOST_CHARS_OF_ALL_TEXTS else f"sha256:{image.sha256}"
+            found.setdefault("images", []).append([image.label, self._strings.index_of(shown)])
         item: Any = result.item
         if description := getattr(item, "description", ""):
             found["about"] = self._strings.index_of(description)
@@ -135,15 +137,6 @@ class DetailWriter:
                 [self._judges.get(judge, -1), number(score)] for judge, score in report.judge_scores.items()
             ]
         return found
-
-    def _image(self, image: Image) -> list[Any]:
-        """Return an image's label and its address, or its SHA-256 if it is too large for the page."""
-        shown = image.url
-        self._image_chars += len(shown)
-        if self._image_chars > MOST_CHARS_OF_ALL_TEXTS:
-            shown = f"sha256:{image.sha256}"
-            self._image_chars -= len(image.url)
-        return [self._index(image.label), self._strings.index_of(shown)]
 
     def _criterion(self, report: EnsembleCriterionReport, place: int, labels: _ItemLabels) -> dict[str, Any]:
         """Return one criterion's decision, votes and labels, without empty fields."""
@@ -224,10 +217,6 @@ class DetailWriter:
 
     def _text(self, text: str | None) -> int:
         return self._strings.index_of(self.truncation.reason(text)) if text else -1
-
-
-def _task_images(run: VotedRun, at: int, item: Any) -> tuple[Image, ...]:
-    return Submission.parse(item.submission).with_prompt(run.dataset.item_prompt(at))[0].images
 
 
 def _texts(run: VotedRun, at: int, item: Any) -> list[tuple[str, str]]:

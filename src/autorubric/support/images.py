@@ -20,12 +20,9 @@ LARGEST_IMAGE: Final = 20 << 20
 _ADDRESS: Final = re.compile(r"https?://[^\s/]\S*", re.IGNORECASE)
 _DATA: Final = re.compile(r"data:[\w.+/-]*;base64,", re.IGNORECASE)
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
-_SIGNATURES: Final = {
-    rb"\x89PNG\r\n\x1a\n": "image/png",
-    rb"\xff\xd8\xff": "image/jpeg",
-    rb"GIF8[79]a": "image/gif",
-    rb"RIFF.{4}WEBP": "image/webp",
-}
+_KINDS: Final = re.compile(
+    rb"(?P<png>\x89PNG\r\n\x1a\n)|(?P<jpeg>\xff\xd8\xff)|(?P<gif>GIF8[79]a)|(?P<webp>RIFF.{4}WEBP)", re.DOTALL
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +108,7 @@ def _media_type(data: bytes) -> str:
     """Return the media type of an image by its first bytes."""
     if len(data) > LARGEST_IMAGE:
         raise ArgumentError(f"the image has {len(data):,} bytes; allowed: at most {LARGEST_IMAGE:,}")
-    for pattern, media_type in _SIGNATURES.items():
-        if re.match(pattern, data, re.DOTALL):
-            return media_type
-    raise ArgumentError("not a PNG, JPEG, GIF or WebP image; convert it to one of these formats")
+    kind = _KINDS.match(data)
+    if kind is None:
+        raise ArgumentError("not a PNG, JPEG, GIF or WebP image; convert it to one of these formats")
+    return f"image/{kind.lastgroup}"
