@@ -1,3 +1,5 @@
+from autorubric.support.images import Image as Image, image_part as image_part
+
 from .base import BaseCriterion as BaseCriterion, Shown as Shown, register_kind as register_kind
 from .checklist import ChecklistCriterion as ChecklistCriterion
 from .comparative import ComparativeCriterion as ComparativeCriterion

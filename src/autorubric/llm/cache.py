@@ -72,7 +72,10 @@ def cache_key(request: ModelRequest, endpoint: Mapping[str, Json]) -> str:
         "format": CACHE_FORMAT,
         "endpoint": dict(endpoint),
         "model": request.model,
-        "messages": [[message.role, message.content] for message in request.messages],
+        "messages": [
+            [message.role, message.content, *(one.sha256 or one.url for one in message.images)]
+            for message in request.messages
+        ],
         "schema": [schema.name, dict(schema.schema), schema.strict] if schema else None,
         "sample": request.sample,
         "params": dict(request.params),

@@ -151,6 +151,8 @@ class LLMConfig(Spec):
         truncate: Part to omit from a submission that is too long for the model: its `start`, `middle` or
             `end`. Of a conversation, whole turns are omitted. The model is shown what is omitted, and the
             vote records the rest. None raises a `ContextLengthError` instead.
+        takes_images: Whether the model takes images. None if this is unknown; a model takes them then only if
+            litellm lists it as one that does, and a submission with images is refused otherwise.
         input_cost_per_token: Cost in US dollars per token sent, at least 0, such as 0.15e-6 for 15 cents per
             million; overrides litellm's price list and must be set together with `output_cost_per_token`.
         output_cost_per_token: Cost in US dollars per token received, including reasoning, at least 0.
@@ -189,6 +191,7 @@ class LLMConfig(Spec):
     extra_params: dict[str, Any] = Field(default_factory=dict)
     logprobs: int | None = Field(default=None, ge=1, le=20, strict=True)
     truncate: TruncatePolicy | None = None
+    takes_images: bool | None = None
     input_cost_per_token: float | None = Field(default=None, ge=0)
     output_cost_per_token: float | None = Field(default=None, ge=0)
 
@@ -430,8 +433,8 @@ class LLMConfig(Spec):
 
     def _fallback(self, model: str) -> LLMConfig:
         update: dict[str, Any] = {"model": model, "fallbacks": ()}
-        # Another model has another price.
-        update |= {"input_cost_per_token": None, "output_cost_per_token": None}
+        # Another model has another price, and may not take images.
+        update |= dict.fromkeys(("input_cost_per_token", "output_cost_per_token", "takes_images"))
         # Names without a prefix can belong to several providers, but not at one address.
         is_same = prefix_of(model) == prefix_of(self.model) if self.api_base else False
         if not is_same and owner_of(model) != owner_of(self.model):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any, get_args
@@ -77,6 +78,22 @@ def pricings_of(config: LLMConfig) -> tuple[Pricing, ...]:
     return tuple(pricing_of(one, direct=is_direct(one) or is_extension(one)) for one in configs)
 
 
+def demand_images(config: LLMConfig) -> None:
+    """Raise an `ArgumentError` if it is not known that the model takes images."""
+    takes = config.takes_images
+    if takes is None and (config.api_base is None or is_openai_itself(config.api_base)):
+        from autorubric.llm.litellm_transport import is_listed_with_images
+
+        with suppress(ImportError):
+            takes = is_listed_with_images(config.model)
+    if not takes:
+        known = "does not take" if config.takes_images is False else "is not known to take"
+        raise ArgumentError(
+            f"the model {config.model!r} {known} images, which the submission or its prompt has; use a model "
+            "that takes them, or set takes_images=True in its LLMConfig (takes_images: true in a run file)"
+        )
+
+
 def _transport_name(config: LLMConfig) -> str:
     if is_extension(config):
         return config.transport
@@ -106,6 +123,8 @@ class Route:
     def request(self, question: ModelQuestion[Any]) -> ModelRequest:
         """Return the request that asks this model the question."""
         messages, _, schema, sample = question
+        if any(message.images for message in messages):
+            demand_images(self.config)
         return ModelRequest(self.config.model, messages, schema, sample, self._params)
 
     def key(self, request: ModelRequest) -> str:

@@ -73,7 +73,8 @@ def _own_json(request: ModelRequest) -> bytes:
 def _message_json(message: Message) -> bytes:
     if message.role == "system":
         return _system_json(message.content)
-    return b'{"role":"%b","content":%b}' % (message.role.encode("ascii"), _encode_content(message.content))
+    content = _encode_content(message.wire_content())
+    return b'{"role":"%b","content":%b}' % (message.role.encode("ascii"), content)
 
 
 @lru_cache(maxsize=_MOST_WRITTEN)

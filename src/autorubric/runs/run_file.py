@@ -127,6 +127,8 @@ class JudgeEntry(_Section):
     """Transport that sends the requests."""
     truncate: TruncatePolicy | None = None
     """Part of a submission that is omitted if it is too long for the model."""
+    takes_images: bool | None = None
+    """Whether the model takes images; unknown if not set."""
     fallbacks: tuple[str, ...] | None = None
     """Models to ask, in order, if this one fails."""
     extra_params: dict[str, Any] | None = None
