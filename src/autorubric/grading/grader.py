@@ -221,11 +221,14 @@ class CriterionGrader(Grader):
         return tuple(model for member in self.members for model in member.models)
 
     def check_rubrics(self, rubrics: Iterable[Rubric]) -> None:
-        """Check that every criterion for which the cascade has a separate threshold is in a rubric.
+        """Check that judges can answer all criteria, and that those with a separate threshold exist.
 
         Raises:
-            ArgumentError: If a criterion is not in any rubric; the message lists the available names.
+            ArgumentError: If a judge cannot answer a criterion, or a criterion is not in any rubric.
         """
+        for judge in [member.judge for member in self.members if member.asks_whole_items]:
+            rubrics = list(rubrics)
+            judge.check_rubrics(rubrics)  # type: ignore[attr-defined]
         if self.policy.escalation is not None:
             from autorubric.grading.plan import check_per_criterion
 

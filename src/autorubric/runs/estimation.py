@@ -14,7 +14,9 @@ from autorubric.grading.base import Grader
 from autorubric.grading.grader import CriterionGrader, criterion_grader
 from autorubric.grading.plan import JudgeCall
 from autorubric.judges.base import ModelAsker
+from autorubric.judges.decision import DecisionModelJudge
 from autorubric.judges.panel import PanelMember
+from autorubric.judges.prompts import ComposedPrompt
 from autorubric.llm.budget import CHARACTERS_PER_TOKEN, Price, prompt_tokens
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.route import pricings_of
@@ -146,13 +148,17 @@ class _Tally:
         judge = self.member.judge
         if not isinstance(judge, ModelAsker) or not judge.models:
             return
-        prompt = judge.prompt_for([call.request for call in batch])
-        if prompt is None:
-            return
-        expected = REPLY_TOKENS_A_CRITERION * len(batch)
-        self.calls += 1
-        self.sent += prompt_tokens(prompt.messages, prompt.schema)
-        self.received += min(expected, judge.models[0].max_tokens or expected)
+        requests = [call.request for call in batch]
+        if isinstance(judge, DecisionModelJudge):
+            # It generates no text.
+            prompts: list[ComposedPrompt | None] = [*judge.prompts_for(requests)]
+            expected = 0
+        else:
+            prompts, expected = [judge.prompt_for(requests)], REPLY_TOKENS_A_CRITERION * len(batch)
+        for prompt in [one for one in prompts if one is not None]:
+            self.calls += 1
+            self.sent += prompt_tokens(prompt.messages, prompt.schema)
+            self.received += min(expected, judge.models[0].max_tokens or expected)
 
     def estimate(self, price_of: Callable[[LLMConfig], tuple[Price | None, str]]) -> JudgeEstimate:
         model = self.member.models[0] if self.member.models else None
@@ -242,6 +248,11 @@ def _notes(
             f"Tokens are estimated at {CHARACTERS_PER_TOKEN} characters of prompt and schema per token, and "
             f"{REPLY_TOKENS_A_CRITERION} tokens per criterion in a reply. Retries, and repeats after "
             "unreadable replies, are not included."
+        )
+    if any(isinstance(member.judge, DecisionModelJudge) and member.models for member in grader.members):
+        yield (
+            "Decision models: replies are assumed to have no tokens, and a server with lower limits than its "
+            "contract's may need more requests than estimated."
         )
     if at_most:
         yield "The actual figures may be lower if votes are skipped or criteria are not escalated."

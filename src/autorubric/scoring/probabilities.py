@@ -75,8 +75,9 @@ def _read_distribution(criterion: BaseCriterion, given: Any) -> dict[str, float]
 
 def label_of_key(criterion: BaseCriterion, key: Any) -> str:
     """Return the label of the answer that a key of a distribution means."""
-    if key == ABSTENTION:
-        return ABSTENTION
+    # The label of a preference with a margin, such as "first by 2", is no ground-truth label.
+    if isinstance(key, str) and (key == ABSTENTION or any(key == one.label for one in criterion.answers())):
+        return key
     try:
         answer = criterion.parse_truth(key)
     except ReplyError as error:
