@@ -12,7 +12,7 @@ from autorubric.criteria.values import Answer
 from autorubric.errors import ArgumentError, BudgetError, JudgeError, ReplyError, RequestRefusedError
 from autorubric.judges.answering import answer_settings, ask_model
 from autorubric.judges.base import JudgeReply, JudgeRequest, shared_error
-from autorubric.judges.decision_questions import MOST_LABELS, WORDING, Asking, questions_on
+from autorubric.judges.decision_questions import WORDING, Asking, questions_on
 from autorubric.judges.model import demand_text, model_reply, show_request
 from autorubric.judges.prompts import ComposedPrompt
 from autorubric.llm.client import LLMClient
@@ -68,7 +68,7 @@ class DecisionModelJudge:
         self.backend = f"{self.contract} {provider_of(config.model, config.api_base)}"
         # litellm's limit, and that of OpenAI Decisions.
         self._most_questions = 128 if config.api_base is None else 400
-        self._most_labels = MOST_LABELS
+        self._most_labels = 255
 
     @property
     def models(self) -> tuple[LLMConfig, ...]:
@@ -140,59 +140,51 @@ class DecisionModelJudge:
             error = JudgeError(f"criterion {requests[0].criterion.name!r} {problem}")
             return [reply for group in await asyncio.gather(*alone) for reply in group] or [error]
         submissions, compared = (requests[0].submission,), bool(show_request(requests[0]).names)
+        shares: _Replies = [ReplyError("no answer")] * len(requests)
         try:
             reply = await ask_model(self.client, asking.question, submissions, compared=compared)
         except BudgetError as error:
             return [error] * len(requests)
-        except RequestRefusedError as error:
+        except JudgeError as error:
             if self._learns_limit(error, asking):
                 return await self.ask_many(requests)
-            return shared_error(error, len(requests))
-        except JudgeError as error:
             shares = shared_error(error, len(requests))
-            outcome = JudgeReply(answer=None, model=error.selected_model)
-            first = replace(outcome, usage=error.usage, cost=error.cost, exchanged=_exchange_of(error))
+            exchanged = VoteExchange(messages=error.messages, replies=error.replies)
+            spent: dict[str, Any] = {"usage": error.usage, "cost": error.cost, "exchanged": exchanged}
+            first = JudgeReply(answer=None, model=error.selected_model, **spent)
         else:
             assert reply.exchange is not None
-            shares = [ReplyError("no answer")] * len(requests)
-            first = replace(model_reply(reply.exchange, Answer(code=None), reply.truncated), answer=None)
             if reply.answer is None:
                 asking.found = dict.fromkeys(asking.questions)
-            shared = VoteExchange(shared_with=requests[0].criterion.name)
-            outcome = replace(first, usage=None, cost=None, exchanged=shared)
-        replies = [first, *[outcome] * (len(requests) - 1)]
-        return [self._reply(asking, place, outcome) or shares[place] for place, outcome in enumerate(replies)]
-
-    def _reply(self, asking: Asking, place: int, outcome: JudgeReply) -> JudgeReply | None:
-        """Return the outcome of a request with its probabilities; None if an answer is missing."""
-        if not asking.is_answered(place):
-            return None
-        return replace(
-            outcome,
-            probabilities=asking.probabilities(place),
-            probability_source="decision_model",
-            probability_backend=self.backend,
-        )
+            first = replace(model_reply(reply.exchange, Answer(code=None), reply.truncated), answer=None)
+        shared = VoteExchange(shared_with=requests[0].criterion.name)
+        others = replace(first, usage=None, cost=None, exchanged=shared)
+        return [
+            replace(
+                others if place else first,
+                probabilities=asking.probabilities(place),
+                probability_source="decision_model",
+                probability_backend=self.backend,
+            )
+            if asking.is_answered(place)
+            else share
+            for place, share in enumerate(shares)
+        ]
 
     def _why_too_large(self, asking: Asking) -> str:
         """Return why the server takes no request with these questions; empty if it does."""
-        labels = asking.most_labels
+        count, labels = _size(asking)
         if labels > self._most_labels:
-            return (
-                f"has {labels} answers, but {self.backend} takes at most {self._most_labels}; use fewer "
-                "options or another judge"
-            )
-        if len(asking.questions) <= self._most_questions:
-            return ""
-        return (
-            f"needs {len(asking.questions)} questions, but {self.backend} takes at most "
-            f"{self._most_questions}; divide it into several criteria"
-        )
+            allowed = f"{self.backend} takes at most {self._most_labels}"
+            return f"has {labels} answers, but {allowed}; use fewer options or another judge"
+        allowed = f"{self.backend} takes at most {self._most_questions}"
+        too_many = f"needs {count} questions, but {allowed}; divide it into several criteria"
+        return too_many if count > self._most_questions else ""
 
-    def _learns_limit(self, error: RequestRefusedError, asking: Asking) -> bool:
+    def _learns_limit(self, error: JudgeError, asking: Asking) -> bool:
         """Remember the limit that an error names; return whether the request exceeded it."""
         limit = limit_in(str(error)) if type(error) is RequestRefusedError else None
-        count, labels = len(asking.questions), asking.most_labels
+        count, labels = _size(asking)
         if not limit or limit >= max(count, labels):
             return False
         if labels > limit and (count <= limit or NAMES_LABELS.search(str(error))):
@@ -211,7 +203,6 @@ def is_alias(model: str, served: str) -> bool:
     return wire_name(model) != wire_name(served) or model.endswith("-latest")
 
 
-def _exchange_of(error: JudgeError) -> VoteExchange:
-    return VoteExchange(
-        messages=error.messages, replies=error.replies, request_id=error.request_id, attempted=error.attempted
-    )
+def _size(asking: Asking) -> tuple[int, int]:
+    """Return the number of questions and the largest number of answers to one of them."""
+    return len(asking.questions), max(len(one.choices) for one in asking.questions.values())
