@@ -67,6 +67,7 @@ class LongRow(NamedTuple):
         reason: The rater's reason; empty if the table has no reasons.
         confidence: Probability in [0, 1] that the label is correct; None if the table has no confidences.
         line: Line number in the file.
+        probabilities: Probabilities of the answers, by label or by part and label; None if there are none.
     """
 
     item_id: str
@@ -78,6 +79,7 @@ class LongRow(NamedTuple):
     reason: str
     confidence: float | None
     line: int
+    probabilities: Mapping[str, Any] | None = None
 
 
 def _likely_columns(columns: Collection[str]) -> dict[str, list[str]]:
@@ -93,20 +95,29 @@ def _likely_columns(columns: Collection[str]) -> dict[str, list[str]]:
     return found
 
 
-def read_long_table(path: str | Path, tell: Callable[[str], None] | None = None) -> list[LongRow]:
+def read_long_table(
+    path: str | Path,
+    tell: Callable[[str], None] | None = None,
+    *,
+    probabilities: Mapping[str, str] | None = None,
+) -> list[LongRow]:
     """Read labels from a CSV or TSV file with one row per label or one column per rater.
 
     A long table has the columns `item_id, criterion, rater, value` and optionally `rater_type, sample,
-    reason, confidence`; other columns are ignored. A wide table has `item_id`, optionally `criterion`, and
-    not both `rater` and `value`; each remaining column contains one annotator's labels, and empty cells are
-    skipped. Without a `criterion` column, rows have an empty criterion, which is valid for rubrics with a
+    reason, confidence, probabilities`; other columns are ignored. `probabilities` maps columns to the labels
+    whose probabilities they contain, in which case `value` is optional. A wide table has `item_id`,
+    optionally `criterion`, and not both `rater` and `value`; each remaining column contains one annotator's
+    labels, and empty cells are skipped. Without a `criterion` column, rows have an empty criterion, which is valid for rubrics with a
     single criterion. Other usual names of these columns are recognised, and `tell` receives the choice.
     """
     faults = Faults.by_line(str(path), first=1)
     if format_of(path, suffixes=_SUFFIXES, error=DatasetError) == "jsonl":
         return _read_annotations(path)
     table = read_csv(path)
-    found = _likely_columns(table.columns)
+    if absent := [column for column in probabilities or () if column not in table.columns]:
+        faults.add((), f"no column {absent[0]!r} for probabilities; columns: {', '.join(table.columns)}")
+        faults.raise_as(DatasetError)
+    found = _likely_columns([*table.columns, *(["value"] if probabilities else ())])
     chosen = {key: likely[0] for key, likely in found.items() if len(likely) == 1}
     for column in table.repeated.values():
         if "rater" not in found or column in {*LongRow._fields, *chosen.values()}:
@@ -121,7 +132,7 @@ def read_long_table(path: str | Path, tell: Callable[[str], None] | None = None)
         message = f"column {', '.join(map(repr, missing))} not found; {_LAYOUTS}"
         faults.add((), f"not a table of labels: {message}. Columns: {', '.join(table.columns)}")
         faults.raise_as(DatasetError)
-    return _long_rows(table, chosen, faults)
+    return _long_rows(table, chosen, probabilities or {}, faults)
 
 
 def _wide_rows(table: CsvTable, key: str, criterion: str) -> list[LongRow]:
@@ -134,15 +145,18 @@ def _wide_rows(table: CsvTable, key: str, criterion: str) -> list[LongRow]:
     ]
 
 
-def _long_rows(table: CsvTable, chosen: Mapping[str, str], faults: Faults) -> list[LongRow]:
+def _long_rows(
+    table: CsvTable, chosen: Mapping[str, str], columns: Mapping[str, str], faults: Faults
+) -> list[LongRow]:
     rows = [
         LongRow(
-            **{name: cells[column] for name, column in chosen.items()},
+            **{name: cells.get(column, "") for name, column in chosen.items()},
             rater_type=cells.get("rater_type", ""),
             sample=_sample(cells.get("sample") or "0", line, faults),
             reason=cells.get("reason", ""),
-            confidence=_confidence(cells.get("confidence", ""), line, faults),
+            confidence=_share(cells.get("confidence", ""), "confidence", line, faults),
             line=line,
+            probabilities=_probabilities(cells, columns, line, faults),
         )
         for line, cells in table.rows
     ]
@@ -191,16 +205,36 @@ def _sample(text: str, line: int, faults: Faults) -> int:
     return 0
 
 
-def _confidence(text: str, line: int, faults: Faults) -> float | None:
-    if not text:
+def _share(text: str, name: str, line: int, faults: Faults) -> float | None:
+    if not text.strip():
         return None
     try:
-        confidence = float(text)
+        share = float(text)
     except ValueError:
-        confidence = -1.0
-    if 0.0 <= confidence <= 1.0:
-        return confidence
-    faults.add((line,), f"confidence must be a number from 0 to 1, or empty; got {text!r}")
+        share = -1.0
+    if 0.0 <= share <= 1.0:
+        return share
+    faults.add((line,), f"{name} must be a number from 0 to 1, or empty; got {text!r}")
+    return None
+
+
+def _probabilities(
+    cells: Mapping[str, str], columns: Mapping[str, str], line: int, faults: Faults
+) -> Mapping[str, Any] | None:
+    """Return the probabilities in a row: from columns by label, or else from a JSON object in one column."""
+    if columns:
+        shares = {label: _share(cells[name], name, line, faults) for name, label in columns.items()}
+        return {label: share for label, share in shares.items() if share is not None} or None
+    text = cells.get("probabilities", "")
+    if not text.strip():
+        return None
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        found = None
+    if isinstance(found, dict) and found:
+        return found
+    faults.add((line,), f"probabilities must be a JSON object of labels and numbers; got {short_repr(text)}")
     return None
 
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         OnFailure,
         OrdinalAggregation,
         RankingAggregation,
+        VoteMode,
     )
     from autorubric.scoring.reports import EnsembleEvaluationReport
     from autorubric.scoring.votes import JudgeVote, Listener, Votes
@@ -65,6 +66,13 @@ class CriterionGrader(Grader):
         llm_calls: Whether to send one request per criterion, per item, or per `n` criteria (pass `n`).
         on_failure: What to do with an unreadable reply: count it as the conservative answer, exclude it, or
             raise an error.
+        votes: Whether to combine the judges' answers ("hard") or the probabilities that they give ("soft").
+            Soft votes are averaged, with the judges' weights if the aggregation method is a weighted one, and
+            score the expected value; the most probable answer is reported as the verdict. A vote without
+            probabilities is certain of its answer. The policy for missing judgments scores the probability of
+            CANNOT_ASSESS and NA.
+        thresholds: For soft votes, probability of the positive answer from which on a binary criterion is
+            met, by criterion name; by default, the most probable answer is the verdict.
         seed: Seed for all random choices; None means 0.
         escalation: A second panel, which alone decides the criteria on which `judges` are unsure.
         stop_when_decided: Whether to skip votes that can no longer change a criterion's verdict. Votes are
@@ -96,6 +104,8 @@ class CriterionGrader(Grader):
         shuffle_options: bool = True,
         llm_calls: LLMCalls = "per_criterion",
         on_failure: OnFailure = "conservative",
+        votes: VoteMode = "hard",
+        thresholds: Mapping[str, float] | None = None,
         seed: int | None = None,
         escalation: EscalationConfig | None = None,
         stop_when_decided: bool = False,
@@ -115,6 +125,8 @@ class CriterionGrader(Grader):
                 nominal_aggregation=nominal_aggregation,
                 ranking_aggregation=ranking_aggregation,
                 on_failure=on_failure,
+                votes=votes,
+                thresholds=thresholds or {},
             ),
             cannot_assess=cannot_assess_config or CannotAssessConfig(),
             length_penalty=length_penalty,
@@ -122,6 +134,8 @@ class CriterionGrader(Grader):
             escalation=_make_rule(escalation, self.members),
             stop_when_decided=stop_when_decided,
         )
+        if votes == "soft" and stop_when_decided:
+            raise ArgumentError("stop_when_decided has no effect on soft votes, which all count; omit one")
         self.warm_prefix = warm_prefix
         self.shuffle_options = shuffle_options
         self.criteria_per_call = _read_llm_calls(llm_calls)

@@ -6,17 +6,19 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 from autorubric.criteria.base import BaseCriterion
+from autorubric.criteria.values import Answer
 from autorubric.datasets.ratings import LongRow, label_of, read_long_table
 from autorubric.errors import ArgumentError, DatasetError, Fault, ReplyError
 from autorubric.judges.base import JudgeReply, JudgeRequest
 
 Missing = Literal["not_asked"] | str
 
-_Votes: TypeAlias = Mapping[tuple[str, str, int], tuple[str, str, float | None]]
+_Votes: TypeAlias = Mapping[tuple[str, str, int], tuple[Any, ...]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,8 +30,9 @@ class RecordedJudge:
 
     Attributes:
         judge_id: Name of the judge in votes and metrics.
-        votes: Value, reason and confidence by (item id, criterion, sample). For pairs recorded in both
-            orders, these are the votes in the declared order.
+        votes: Value, reason, confidence and optionally probabilities by (item id, criterion, sample). If the
+            value is empty, the most probable answer is used. For pairs recorded in both orders, these are the
+            votes in the declared order.
         missing: What a missing row means: `"not_asked"`, or the label to use.
         swapped: Votes on pairs shown in reverse order; None if the order is not recorded and each pair has
             one vote.
@@ -52,24 +55,28 @@ class RecordedJudge:
         labels: Mapping[str, str] | None = None,
         missing: Missing = "not_asked",
         orders: Mapping[str, str] | None = None,
+        probabilities: Mapping[str, str] | None = None,
     ) -> RecordedJudge:
         """Create a judge from one rater's rows in a CSV file.
 
         Args:
             path: A CSV file with the columns `item_id, criterion, rater, value` and optionally
-                `rater_type, sample, reason, confidence`, or with one column per annotator.
+                `rater_type, sample, reason, confidence, probabilities` (a JSON object such as
+                `{"MET": 0.9, "UNMET": 0.1}`), or with one column per annotator.
             rater: Name of the rater; can be omitted if the file has only one.
             judge_id: Name of the judge; by default the rater's name.
             labels: Mapping of recorded values to labels, such as `{"Yes": "MET"}`.
             missing: What a missing row means: `"not_asked"`, or a label such as `"UNMET"`.
             orders: For pairs, the rater for each order: `{"ab": rater, "ba": rater}`, where `ba` is the
                 reverse of the declared order. A value refers to the same candidate in both orders.
+            probabilities: For a table with a column per answer, the labels by column, such as
+                `{"p1": "1", "p2": "2"}`; the column `value` is then optional.
 
         Raises:
             DatasetError: If the file is not a valid table of labels.
             ArgumentError: If the file has several raters and none is selected, or lacks the selected rater.
         """
-        by_rater = _rows_by_rater(path)
+        by_rater = _rows_by_rater(path, probabilities)
         raters = list(by_rater)
         second = None
         if orders is not None:
@@ -151,8 +158,7 @@ class RecordedJudge:
             if self.missing == "not_asked":
                 return JudgeReply(answer=None, asked=False)
             return JudgeReply(answer=self.missing)
-        value, reason, confidence = votes[key]
-        return _reply(request, value, reason, confidence)
+        return _reply(request, *votes[key])
 
     def _in_order(self, request: JudgeRequest) -> _Votes | None:
         """Return the votes in the requested order; None if that order was not recorded."""
@@ -162,9 +168,11 @@ class RecordedJudge:
         return self.votes if request.order in ((), declared) else self.swapped
 
 
-def _rows_by_rater(path: str | Path) -> dict[str, list[LongRow]]:
+def _rows_by_rater(
+    path: str | Path, probabilities: Mapping[str, str] | None = None
+) -> dict[str, list[LongRow]]:
     by_rater: dict[str, list[LongRow]] = {}
-    for row in read_long_table(path):
+    for row in read_long_table(path, probabilities=probabilities):
         by_rater.setdefault(row.rater, []).append(row)
     return by_rater
 
@@ -188,24 +196,35 @@ def _both_orders(
     return orders["ab"], orders["ba"]
 
 
-def _reply(request: JudgeRequest, value: str, reason: str, confidence: float | None) -> JudgeReply:
+def _reply(
+    request: JudgeRequest,
+    value: str,
+    reason: str,
+    confidence: float | None,
+    probabilities: Mapping[str, Any] | None = None,
+) -> JudgeReply:
     criterion = request.criterion
-    if value == "NA" and criterion.level == "text":
-        return JudgeReply(answer=None, reason=reason, confidence=confidence)
+    reply = partial(JudgeReply, reason=reason, confidence=confidence)
+    if probabilities is not None:
+        # A table with a column per answer also has columns of answers that this criterion does not have.
+        given = {label: share for label, share in probabilities.items() if share != 0.0}
+        reply = partial(reply, probabilities=given, probability_source="recorded")
+    if (value == "NA" and criterion.level == "text") or (not value and probabilities is not None):
+        return reply(answer=None)
     try:
         answer = criterion.parse_truth(label_of(criterion, value))
     except ReplyError:
         if value != "NA":
             raise
         options = [option for option in criterion.answers() if option.na]
-        answer = options[0] if options else None
-    return JudgeReply(answer=answer, reason=reason, confidence=confidence)
+        answer = options[0] if options else Answer(code=None, cannot_assess=True)
+    return reply(answer=answer)
 
 
 def _votes(
     path: str | Path, rows: Sequence[LongRow], labels: Mapping[str, str] | None
-) -> dict[tuple[str, str, int], tuple[str, str, float | None]]:
-    votes: dict[tuple[str, str, int], tuple[str, str, float | None]] = {}
+) -> dict[tuple[str, str, int], tuple[Any, ...]]:
+    votes: dict[tuple[str, str, int], tuple[Any, ...]] = {}
     labels = labels or {}
     faults = []
     for row in rows:
@@ -217,7 +236,8 @@ def _votes(
                     message=f"sample {row.sample} appears twice; a rater must have one value per sample",
                 )
             )
-        votes[key] = (labels.get(row.value, row.value), row.reason, row.confidence)
+        given = () if row.probabilities is None else (row.probabilities,)
+        votes[key] = (labels.get(row.value, row.value), row.reason, row.confidence, *given)
     if faults:
         raise DatasetError(str(path), faults)
     return votes

@@ -27,6 +27,7 @@ from autorubric.rubric.rubric import Rubric
 from autorubric.runs.differences import ItemDigests, VoteDigests, basis_of, mapping_in
 from autorubric.runs.lines import StoredItem, StoredVote, line_of_vote, parse_vote, votes_changed
 from autorubric.runs.notices import Notices
+from autorubric.scoring.probabilities import read_probabilities
 from autorubric.scoring.report_builder import GradingPolicy, criterion_report, report_on, under_conditions
 from autorubric.scoring.reports import EnsembleCriterionReport
 from autorubric.scoring.votes import JudgeVote
@@ -356,6 +357,8 @@ class ReusableVotes:
 
     def _updated_vote(self, criterion: BaseCriterion, vote: JudgeVote) -> JudgeVote:
         """Return a vote with the judge's current weight and the current values of the options."""
+        if vote.probabilities is not None:
+            read_probabilities(criterion, vote.probabilities)
         value = _answer_value(criterion, vote.answer)
         weight = self._weights.get(vote.judge_id, vote.weight)
         if weight == vote.weight and value == vote.value:

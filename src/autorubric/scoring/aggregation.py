@@ -14,7 +14,7 @@ from autorubric.criteria.values import Answer, Level
 from autorubric.errors import ArgumentError
 from autorubric.scoring.bradley_terry import Contest, fit_strengths
 from autorubric.scoring.policies import AggregationPolicy
-from autorubric.scoring.votes import Decision, prefers_alike
+from autorubric.scoring.votes import Decision, Probabilities, prefers_alike
 from autorubric.support.extensions import AGGREGATORS_GROUP, load_extension
 from autorubric.support.objects import IdentityCache
 
@@ -26,6 +26,7 @@ class CountedVote(NamedTuple):
     answer: Answer | None = None
     unreadable: bool = False
     weight: float = 1.0
+    probabilities: Probabilities | None = None
 
 
 class VoteTally(NamedTuple):
@@ -320,6 +321,16 @@ AGGREGATORS: Mapping[Level, Mapping[str, Aggregator]] = MappingProxyType(
 """Aggregators by measurement level and name."""
 
 
+_UNWEIGHTED = frozenset({"majority", "mean", "mode", "borda"})
+_WEIGHTED = frozenset({"weighted", "weighted_mean", "weighted_mode", "weighted_borda"})
+"""Methods that are the mean and the weighted mean of the judges' probabilities if votes are soft."""
+
+
+def uses_weights(policy: AggregationPolicy, criterion: BaseCriterion) -> bool:
+    """Return whether the judges' weights count in the mean of their probabilities."""
+    return (criterion.aggregation or policy.method(criterion.level)) in _WEIGHTED
+
+
 def part_by_part(aggregators: Sequence[Aggregator], *, undivided: Aggregator) -> Aggregator:
     """Return an aggregator that decides each part with its own aggregator and combines the results."""
 
@@ -380,6 +391,12 @@ def _choose(policy: AggregationPolicy, criterion: BaseCriterion) -> Aggregator:
 def _find(policy: AggregationPolicy, criterion: BaseCriterion, called: str) -> Aggregator:
     level = criterion.level
     name = criterion.aggregation or policy.method(level)
+    if policy.votes == "soft" and level != "text" and name not in _WEIGHTED | _UNWEIGHTED:
+        allowed = sorted(AGGREGATORS.get(level, {}).keys() & (_WEIGHTED | _UNWEIGHTED))
+        raise ArgumentError(
+            f"criterion {called} {name!r} does not combine probabilities; with votes='soft', use "
+            f"{' or '.join(allowed)}, which are the mean and the weighted mean of the judges' probabilities"
+        )
     known = AGGREGATORS.get(level, {})
     found = known.get(name) or load_extension(AGGREGATORS_GROUP, f"{level}.{name}")
     if found is None:

@@ -13,9 +13,11 @@ from autorubric.scoring.aggregation import (
     aggregator_of,
     agreement,
     decision_without_answers,
+    uses_weights,
 )
 from autorubric.scoring.policies import AggregationPolicy
-from autorubric.scoring.votes import Decision, JudgeVote, prefers_alike
+from autorubric.scoring.probabilities import certain_of, masses_of, mean_probabilities, probable_answer
+from autorubric.scoring.votes import Decision, JudgeVote, Probabilities, prefers_alike
 
 
 def counted_vote(criterion: BaseCriterion, vote: JudgeVote) -> CountedVote:
@@ -25,14 +27,14 @@ def counted_vote(criterion: BaseCriterion, vote: JudgeVote) -> CountedVote:
     old votes therefore get the new values.
     """
     answer = criterion.parse_truth(vote.answer) if vote.answer is not None else None
-    return CountedVote(status=vote.status, answer=answer, unreadable=vote.unreadable, weight=vote.weight)
+    return CountedVote(vote.status, answer, vote.unreadable, vote.weight, vote.probabilities)
 
 
 def count_decision(decision: Decision, weight: float = 1.0) -> CountedVote:
     """Return a judge's decision as its vote in the panel."""
     # An assumed answer represents unreadable replies and is counted as an unreadable reply.
     status = "failed" if decision.assumed else decision.status
-    return CountedVote(status=status, answer=decision.answer, unreadable=decision.assumed, weight=weight)
+    return CountedVote(status, decision.answer, decision.assumed, weight, decision.probabilities)
 
 
 def counted_answer(criterion: BaseCriterion, vote: CountedVote, policy: AggregationPolicy) -> Answer | None:
@@ -50,6 +52,8 @@ def decide(criterion: BaseCriterion, votes: Sequence[CountedVote], policy: Aggre
     Answered votes count, and with `on_failure="conservative"` unreadable ones count as the conservative
     answer. If no vote counts, the decision is `abstained` if any vote abstained and `failed` otherwise.
     """
+    if policy.votes == "soft" and (soft := _decide_softly(criterion, votes, policy)) is not None:
+        return soft
     answers: list[Answer] = []
     weights: list[float] = []
     for vote in votes:
@@ -69,6 +73,55 @@ def decide(criterion: BaseCriterion, votes: Sequence[CountedVote], policy: Aggre
         agreement=agreement(criterion, votes, made.answer),
         assumed="answered" not in [vote.status for vote in votes],
     )
+
+
+def _decide_softly(
+    criterion: BaseCriterion, votes: Sequence[CountedVote], policy: AggregationPolicy
+) -> Decision | None:
+    """Combine the probabilities of votes; None if the answers of this criterion cannot have probabilities.
+
+    A vote without probabilities is certain of its answer or of its abstention.
+    """
+    if criterion.level == "text":
+        return None
+    given = [(vote, _soft_vote(criterion, vote, policy)) for vote in votes]
+    if any(one is None and vote.status == "answered" for vote, one in given):
+        return None
+    counted = [(vote, one) for vote, one in given if one is not None]
+    if not counted:
+        return decision_without_answers(votes)
+    found = mean_probabilities(
+        criterion,
+        [one for _, one in counted],
+        lambda part: [vote.weight if uses_weights(policy, part) else 1.0 for vote, _ in counted],
+    )
+    answer, tie = probable_answer(criterion, found, policy.thresholds.get(criterion.name or ""))
+    masses = masses_of(criterion, found)
+    if tie and criterion.level == "interval" and not criterion.part_fields and masses.mean is not None:
+        answer, tie = criterion.answer_at(masses.mean), False
+    certain = certain_of(criterion, answer) == found
+    return Decision(
+        status="abstained" if answer.abstains else "answered",
+        answer=answer,
+        mean_value=answer.value if certain else masses.mean,
+        tie=tie,
+        agreement=agreement(criterion, votes, answer),
+        assumed=not {"answered", "abstained"} & {vote.status for vote in votes},
+        probabilities=found,
+        abstention=0.0 if masses.valued == 1.0 else 1.0 - masses.valued,
+    )
+
+
+def _soft_vote(
+    criterion: BaseCriterion, vote: CountedVote, policy: AggregationPolicy
+) -> Probabilities | None:
+    """Return the probabilities that a vote contributes; None if the vote does not count."""
+    if vote.probabilities is not None and not vote.unreadable:
+        return vote.probabilities
+    if vote.status == "abstained":
+        return certain_of(criterion, vote.answer)
+    answer = counted_answer(criterion, vote, policy)
+    return None if answer is None else certain_of(criterion, answer)
 
 
 def decide_by_judge(
@@ -97,7 +150,7 @@ def _decide_samples(
     criterion: BaseCriterion, samples: Mapping[int, Sequence[CountedVote]], policy: AggregationPolicy
 ) -> Decision:
     single = [vote for cast in samples.values() for vote in cast]
-    if len(single) == len(samples):
+    if len(single) == len(samples) or policy.votes == "soft":
         return decide(criterion, single, policy)
     over_orders = [_decide_orders(criterion, cast, policy) for cast in samples.values()]
     made = decide(criterion, [count_decision(one) for one in over_orders], policy)

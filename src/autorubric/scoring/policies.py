@@ -11,10 +11,13 @@ from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
+    Field,
     PlainSerializer,
+    SerializerFunctionWrapHandler,
     SkipValidation,
     ValidationError,
     field_validator,
+    model_serializer,
     model_validator,
 )
 
@@ -173,6 +176,7 @@ def is_group(given: Mapping[str, Any]) -> bool:
     return "criteria" in given and "type" not in given
 
 
+VoteMode = Literal["hard", "soft"]
 OnFailure = Literal["conservative", "exclude", "raise"]
 BinaryAggregation = Literal["majority", "weighted", "unanimous", "any"]
 OrdinalAggregation = Literal["mean", "median", "weighted_mean", "mode", "min", "max"]
@@ -192,6 +196,24 @@ class AggregationPolicy(BaseModel):
     # What to do with a reply that cannot be parsed: count it as the conservative answer, exclude it, or
     # raise an error.
     on_failure: OnFailure = "conservative"
+    votes: VoteMode = "hard"  # whether the answers or the probabilities of the votes are combined
+    # Smallest probability of the positive answer with which a binary criterion is decided positively, by
+    # criterion name; without a threshold, the most probable answer is chosen.
+    thresholds: Mapping[str, Share] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _check_thresholds(self) -> AggregationPolicy:
+        if self.thresholds and self.votes == "hard":
+            raise ValueError("thresholds apply to probabilities; they require votes='soft'")
+        return self
+
+    @model_serializer(mode="wrap")
+    def _write(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Omit the settings of soft votes for hard votes, so that the entry is that of older runs."""
+        written: dict[str, Any] = handler(self)
+        if self.votes == "hard":
+            del written["votes"], written["thresholds"]
+        return written
 
     @field_validator("*", mode="before")
     @classmethod
@@ -209,7 +231,8 @@ class AggregationPolicy(BaseModel):
             return cls.model_validate(given)
         except ValidationError as error:
             fault = error.errors()[0]
-            raise ArgumentError(f"{fault['loc'][0]}={fault['input']!r}: {fault['msg']}") from None
+            field = f"{fault['loc'][0]}=" if fault["loc"] else ""
+            raise ArgumentError(f"{field}{fault['input']!r}: {fault['msg']}") from None
 
     def method(self, level: Level) -> str:
         """Return the name of the method for criteria of a level."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from autorubric.criteria.base import BaseCriterion
@@ -35,9 +35,8 @@ def read_probabilities(criterion: BaseCriterion, given: object) -> Probabilities
     parts = criterion.part_fields
     if not parts:
         return _read_distribution(criterion, given)
-    named = {key: key for key in parts} | {
-        (part.name or "").rpartition("/")[2]: k for k, part in parts.items()
-    }
+    named = {(part.name or "").rpartition("/")[2]: key for key, part in parts.items()}
+    named |= {key: key for key in parts}
     if unknown := [key for key in given if key not in named]:
         raise ReplyError(
             f"{_title(criterion)}: probabilities of unknown part {unknown[0]!r}; parts: {', '.join(parts)}"
@@ -174,30 +173,32 @@ def _masses(criterion: BaseCriterion, distribution: Mapping[str, float]) -> Mass
 
 
 def mean_probabilities(
-    criterion: BaseCriterion, given: Sequence[Probabilities], weights: Sequence[float]
+    criterion: BaseCriterion,
+    given: Sequence[Probabilities],
+    weights_of: Callable[[BaseCriterion], Sequence[float]],
 ) -> Probabilities:
-    """Return the weighted mean of several probabilities, in which the order of judges makes no difference."""
+    """Return the mean of several probabilities, with weights by part; their order makes no difference."""
+    rows = list(zip(*[by_part(criterion, one) for one in given], strict=True))
+    means = [
+        _mean_distribution(part[0][0], [row for _, row in part], weights_of(part[0][0])) for part in rows
+    ]
+    return dict(zip(criterion.part_fields, means, strict=True)) if criterion.part_fields else means[0]
+
+
+def _mean_distribution(
+    criterion: BaseCriterion, rows: Sequence[Mapping[str, float]], weights: Sequence[float]
+) -> dict[str, float]:
+    if len(rows) == 1:
+        return dict(rows[0])
     total = math.fsum(weights)
     if not total:
-        weights, total = [1.0] * len(given), float(len(given))
-
-    def mean(rows: Sequence[Mapping[str, float]]) -> dict[str, float]:
-        labels = sorted({label for row in rows for label in row}, key=lambda label: _place(criterion, label))
-        return {
-            label: math.fsum(w * row.get(label, 0.0) for w, row in zip(weights, rows, strict=True)) / total
-            for label in labels
-        }
-
-    rows: Sequence[Mapping[str, Any]] = given
-    if not criterion.part_fields:
-        return mean(rows)
-    return {key: mean([row[key] for row in rows]) for key in criterion.part_fields}
-
-
-def _place(criterion: BaseCriterion, label: str) -> tuple[int, str]:
-    """Return the place of a label among the declared answers."""
+        weights, total = [1.0] * len(rows), float(len(rows))
     places = {answer.label: at for at, answer in enumerate(criterion.answers())}
-    return places.get(label, len(places)), label
+    labels = {label for row in rows for label in row}
+    return {
+        label: math.fsum([w * row.get(label, 0.0) for w, row in zip(weights, rows, strict=True)]) / total
+        for label in sorted(labels, key=lambda label: (places.get(label, len(places)), label))
+    }
 
 
 def certain_of(criterion: BaseCriterion, answer: Answer | None) -> Probabilities | None:

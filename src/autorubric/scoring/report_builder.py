@@ -19,7 +19,6 @@ from autorubric.scoring.score import (
     Entry,
     TreeScore,
     apply_conditions,
-    entering_value,
     entry_of,
     score_tree,
     submission_length_penalty,
@@ -169,7 +168,8 @@ def criterion_report(
         judge_decisions=dict(found.by_judge),
         final_reason=_final_reason(criterion, found.decision, deciding),
         error=_criterion_error(found.decision, deciding),
-        score_value=found.score_value,
+        score_value=found.entry.value,
+        score_share=found.entry.share,
         confidence=found.confidence,
         escalated=found.escalated,
         verdicts=count_verdicts(
@@ -186,7 +186,7 @@ class _Outcome(NamedTuple):
 
     by_judge: Mapping[str, Decision]
     decision: Decision
-    score_value: float | None
+    entry: Entry
     confidence: float | None
     escalated: bool
 
@@ -200,7 +200,8 @@ _OUTCOMES: Final = IdentityCache[GradingPolicy, IdentityCache[BaseCriterion, Mem
 def _known_outcome(criterion: BaseCriterion, votes: Sequence[JudgeVote], policy: GradingPolicy) -> _Outcome:
     """Return the outcome of the votes, computed once for equal votes on a criterion."""
     # A comparison is another object for each item, and answers with parts are seldom equal.
-    if criterion.level == "ranking" or not _PLAIN.issuperset([type(one.answer) for one in votes]):
+    is_soft = policy.aggregation.votes == "soft" and True in [v.probabilities is not None for v in votes]
+    if is_soft or criterion.level == "ranking" or not _PLAIN.issuperset([type(one.answer) for one in votes]):
         return _decide(criterion, votes, policy)
     is_sure_read = policy.escalation is not None
     key = tuple([
@@ -226,8 +227,8 @@ def _decide(criterion: BaseCriterion, votes: Sequence[JudgeVote], policy: Gradin
         escalated = policy.escalation.is_unsure(criterion, first, confidence)
         deciding = strong if escalated else deciding
     decision = _decide_panel(criterion, deciding, by_judge, policy)
-    value = entering_value(criterion, decision, policy.cannot_assess)
-    return _Outcome(by_judge, decision, value, confidence, escalated)
+    entry = entry_of(criterion, decision, policy.cannot_assess)
+    return _Outcome(by_judge, decision, entry, confidence, escalated)
 
 
 def _decide_panel(
@@ -292,7 +293,7 @@ def _known_score(root: RubricGroup, entries: Mapping[str, Entry], policy: Gradin
 
 
 def _score(root: RubricGroup, reports: Reports, policy: GradingPolicy) -> TreeScore:
-    entries = {r.name: Entry.of(r.score_value, r.decision) for r in reports}
+    entries = {r.name: Entry.of(r.score_value, r.decision, r.score_share) for r in reports}
     scored = _known_score(root, entries, policy)
     if [1 for report in reports if report.score_value is not None and not report.decision.assumed]:
         return scored

@@ -54,6 +54,8 @@ class EnsembleCriterionReport:
         final_reason: Reasons given in the votes that agree with the decision.
         error: Reason why there is no decision, or errors of individual votes; None if nothing failed.
         score_value: The criterion's value in the score, in [0, 1]; None if it is excluded.
+        score_share: Share of the criterion's weight that counts in the score, in [0, 1]. It is below 1 only
+            with soft votes, if abstentions are excluded from the score and have a probability.
         confidence: The first panel's confidence, in [0, 1]; None if escalation is not configured or the
             judges report no confidence.
         escalated: Whether the criterion was escalated to a second panel, which alone decides it.
@@ -67,6 +69,7 @@ class EnsembleCriterionReport:
     final_reason: str = ""
     error: str | None = None
     score_value: float | None = None
+    score_share: float = 1.0
     confidence: float | None = None
     escalated: bool = False
     verdicts: VerdictCounts = field(default_factory=VerdictCounts)
@@ -171,6 +174,7 @@ class EnsembleCriterionReport:
             "final_reason": self.final_reason,
             "error": self.error,
             "score_value": self.score_value,
+            "score_share": self.score_share,
             "confidence": self.confidence,
             "escalated": self.escalated,
             "verdicts": self.verdicts.to_dict(),
@@ -187,6 +191,7 @@ class EnsembleCriterionReport:
             final_reason=given["final_reason"],
             error=given["error"],
             score_value=given["score_value"],
+            score_share=given.get("score_share", 1.0),
             confidence=given.get("confidence"),
             escalated=given.get("escalated", False),
             verdicts=VerdictCounts(**given.get("verdicts") or {}),

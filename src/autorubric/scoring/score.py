@@ -175,14 +175,18 @@ class Entry(NamedTuple):
     value: float | None  # value used in the sums, in [0, 1]; None if the criterion is excluded from the score
     seen: float | None  # value that the criterion's gate checks; None if the criterion was not judged
     applies: bool = True
+    share: float = 1.0  # share of the criterion's weight that counts, in [0, 1]
 
     @classmethod
-    def of(cls, value: float | None, decision: Decision | None) -> Entry:
+    def of(cls, value: float | None, decision: Decision | None, share: float = 1.0) -> Entry:
         """Create the entry for a decision that contributes this value to the score.
 
         The criterion does not apply if its decision is NA and excluded from the score, or if its condition is
-        not met.
+        not met. A gate checks the answer, also if the value is the expected value of soft votes.
         """
+        if decision is not None and decision.probabilities is not None and value is not None:
+            abstained = None if share < 1.0 else value
+            return cls(value, decision.value if decision.status == "answered" else abstained, True, share)
         if value is not None or decision is None:
             return cls(value, value)
         left_out = decision.status == "not_applicable" or bool(decision.answer and decision.answer.na)
@@ -197,10 +201,11 @@ def entering_value(
     A missing judgment is scored by `policy`. A criterion that failed, was not asked, does not apply
     or has no values is excluded from numerator and denominator.
     """
-    if decision is None or decision.status in ("failed", "not_asked", "not_applicable"):
-        return None
-    if decision.status == "answered":
-        return decision.value
+    return entry_of(criterion, decision, policy).value
+
+
+def _missing_value(criterion: BaseCriterion, policy: CannotAssessConfig) -> float | None:
+    """Return the value of a missing judgment; None if it is excluded."""
     if not criterion.measures:
         return None
     match policy.strategy:
@@ -218,10 +223,27 @@ def entering_value(
 
 def entry_of(criterion: BaseCriterion, decision: Decision | None, policy: CannotAssessConfig) -> Entry:
     """Return the score entry of a decision under a policy."""
+    if decision is not None and decision.probabilities is not None:
+        return _soft_entry(criterion, decision, policy)
     # Most decisions have a value, which no policy changes, and this runs for every decision of every judge.
     if decision is not None and (value := decision.value) is not None:
         return Entry(value, value)
-    return Entry.of(entering_value(criterion, decision, policy), decision)
+    is_missing = decision is not None and decision.status == "abstained"
+    return Entry.of(_missing_value(criterion, policy) if is_missing else None, decision)
+
+
+def _soft_entry(criterion: BaseCriterion, decision: Decision, policy: CannotAssessConfig) -> Entry:
+    """Return the entry of the expected value, in which the policy scores the probability of an abstention.
+
+    If abstentions are excluded, so is their share of the criterion's weight.
+    """
+    missing, mean = _missing_value(criterion, policy), decision.mean_value
+    if missing is None or not decision.abstention:
+        return Entry.of(mean, decision, 1.0 - decision.abstention)
+    if mean is None:
+        return Entry.of(missing, decision)
+    value = (1.0 - decision.abstention) * mean + decision.abstention * missing
+    return Entry.of(value, decision)
 
 
 def apply_conditions(
@@ -246,7 +268,7 @@ def apply_conditions(
             continue
         other = condition.criterion
         known = applied.get(other) or (elsewhere or {}).get(other)
-        value = entering_value(by_name[other], known, policy) if other in by_name else None
+        value = entry_of(by_name[other], known, policy).seen if other in by_name else None
         if not condition.holds(value):
             applied[name] = Decision(status="not_applicable")
     return applied
@@ -326,7 +348,7 @@ def _score_group(
             continue
         entry = entries.get(one.name or "", _ABSENT)
         if entry.value is not None:
-            members.terms.append(Term(entry.value, one.weight, one.bonus))
+            members.terms.append(Term(entry.value, one.weight * entry.share, one.bonus))
         if one.gate is not None:
             members.look_at_gate(one.name or "", one.gate, entry)
     scored: Score = score_terms(members.terms, cap=members.cap)

@@ -16,8 +16,8 @@ from autorubric.support.objects import Json, maker_of
 ProbabilitySource = Literal["decision_model", "logprobs", "samples", "recorded", "classifier"]
 """Where probabilities come from.
 
-They come from a model that answers with probabilities, the log-probabilities of a text model's tokens, the shares
-of several samples, a table, or a trained classifier.
+They come from a model that answers with probabilities, the log-probabilities of a text model's tokens, the
+shares of several samples, a table, or a trained classifier.
 """
 
 Probabilities: TypeAlias = Mapping[str, float | Mapping[str, float]]
@@ -233,6 +233,7 @@ class Decision:
         swayed: Whether counting unreadable replies as the conservative answer changed the answer that the
             answered votes alone would give. Such an answer is used in the score but in no other figure.
         probabilities: With soft votes, the mean probabilities of the answers; otherwise None.
+        abstention: With soft votes, the probability of an abstention (CANNOT_ASSESS or NA), in [0, 1].
     """
 
     status: DecisionStatus
@@ -243,6 +244,7 @@ class Decision:
     assumed: bool = False
     swayed: bool = False
     probabilities: Probabilities | None = None
+    abstention: float = 0.0
 
     @property
     def value(self) -> float | None:

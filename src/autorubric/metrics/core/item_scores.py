@@ -149,7 +149,7 @@ def _is_judged(entry: Entry, decision: Decision | None) -> bool:
 
 
 def _panel_entry(report: EnsembleCriterionReport | None) -> Entry:
-    return Entry.of(report.score_value, report.decision) if report else Entry(None, None)
+    return Entry.of(report.score_value, report.decision, report.score_share) if report else Entry(None, None)
 
 
 def _judge_entry(judge: str, report: EnsembleCriterionReport | None) -> Entry:
@@ -157,7 +157,11 @@ def _judge_entry(judge: str, report: EnsembleCriterionReport | None) -> Entry:
     own = report.judge_decisions.get(judge) if report else None
     if own is None:
         return _panel_entry(report)._replace(value=None)
-    if report is None or own.status == "answered":
+    if report is None or own is report.decision:
+        return _panel_entry(report)
+    if own.probabilities is not None:
+        return entry_of(report.criterion, own, _SKIP)
+    if own.status == "answered":
         return Entry.of(own.value, own)
     # The value of an abstention depends on the grader's policy, which a panel that abstained also followed.
     return Entry.of(report.score_value if own.status == report.status == "abstained" else None, own)

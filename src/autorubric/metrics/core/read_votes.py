@@ -252,8 +252,16 @@ def _read_criterion(
     for vote in report.votes:
         rows.add_vote(i, criterion, vote)
     for judge, decision in report.judge_decisions.items():
-        rows.add(Cell(i, ("judge", judge)), criterion, decision.answer, _decision_status(decision))
-    rows.add(Cell(i, PANEL), criterion, report.decision.answer, _decision_status(report.decision))
+        _read_decision(Cell(i, ("judge", judge)), criterion, decision, rows)
+    _read_decision(Cell(i, PANEL), criterion, report.decision, rows)
+
+
+def _read_decision(cell: Cell, criterion: BaseCriterion, decision: Decision, rows: TableRows) -> None:
+    status = _decision_status(decision)
+    if decision.probabilities is None:
+        rows.add(cell, criterion, decision.answer, status)
+    else:
+        rows.add_expected(cell, criterion, decision, status)
 
 
 def _decision_status(decision: Decision) -> str:
@@ -301,6 +309,11 @@ class Column:
     def take(self, cells: slice) -> Column:
         """Return the column restricted to a slice of the cells."""
         return Column(self.status[cells], self.code[cells], self.value[cells], self.number[cells])
+
+    @property
+    def arrays(self) -> tuple[Array, ...]:
+        """All arrays."""
+        return self.status, self.code, self.value, self.number
 
     @property
     def answered(self) -> Array:

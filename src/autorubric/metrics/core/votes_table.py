@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -12,8 +12,9 @@ from autorubric.criteria.base import BaseCriterion
 from autorubric.criteria.values import Answer, Level
 from autorubric.metrics.core.item_scores import Rater
 from autorubric.metrics.core.scales import Array, Codes
-from autorubric.scoring.votes import JudgeVote
-from autorubric.support.objects import Json
+from autorubric.scoring.probabilities import masses_of
+from autorubric.scoring.votes import Decision, JudgeVote, Probabilities
+from autorubric.support.objects import Json, is_number
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -63,11 +64,14 @@ class VotesTable:
     # answer has no position
     code: Array
     label: Array  # answer in words; None if there is no answer
-    value: Array  # answer in [0, 1]; NaN if the answer has no value
-    number: Array  # answer in its own units if it is a number; otherwise NaN
+    # Answer in [0, 1]; NaN if the answer has no value. For decisions from soft votes, the expected value.
+    value: Array
+    number: Array  # answer, or expected value, in its own units if it is a number; otherwise NaN
     na: Array  # whether the answer is an NA option
     # Position of the status in `STATUSES`. Answers that only replace unreadable replies are failed.
     status: Array
+    # Probabilities of the answers by label, of votes and of decisions from soft votes; otherwise None.
+    probabilities: Array
     # item scores without the length penalty by rater, shape `(n_items,)`, NaN where missing
     scores: Mapping[Rater, Array]
     # Outcomes of comparisons by position of the criterion. An outcome is the number of candidates ranked
@@ -131,7 +135,7 @@ class VotesTable:
             return pd.arrays.IntegerArray(places.copy(), places < 0)
 
         places, labels = pd.factorize(self.label)
-
+        given = {"probabilities": self.probabilities} if (self.probabilities != None).any() else {}  # noqa: E711
         return pd.DataFrame(
             {
                 "item": self.item,
@@ -146,6 +150,7 @@ class VotesTable:
                 "value": self.value,
                 "number": self.number,
                 "status": named(STATUSES, self.status),
+                **given,
             }
         )
 
@@ -192,6 +197,7 @@ _COLUMNS: dict[str, type] = {
     "number": float,
     "na": bool,
     "status": np.int64,
+    "probabilities": object,
 }
 _STATUS = {name: place for place, name in enumerate(STATUSES)}
 
@@ -278,17 +284,47 @@ class TableRows:
         self._add_row(cell, criterion, answer, status)
         self._add_parts(cell, criterion, answer, status)
 
-    def _add_parts(self, cell: Cell, criterion: BaseCriterion, answer: Answer | None, status: str) -> None:
-        place = Cell(cell.item, cell.rater, cell.sample)
-        for part, part_answer in zip(
-            criterion.part_fields.values(), _on_parts(criterion, answer), strict=False
-        ):
-            if part_answer is not None or answer is None:
-                self._add_row(place, part, part_answer, status)
+    def add_expected(self, cell: Cell, criterion: BaseCriterion, decision: Decision, status: str) -> None:
+        """Add a decision from soft votes, with its expected value and that of each part of the criterion."""
+        answer, given = decision.answer, decision.probabilities or {}
+        known = {} if criterion.part_fields else given
+        mean = None if criterion.level == "ranking" else decision.mean_value
+        self._add_row(cell, criterion, answer, status, known, _expected(criterion, answer, mean))
+        self._add_parts(cell, criterion, answer, status, given, expects=True)
 
-    def _add_row(self, cell: Cell, criterion: BaseCriterion, answer: Answer | None, status: str) -> None:
-        given = answer is not None and status in ("answered", "abstained")
-        code = self.code(criterion, answer) if given and answer is not None else -1
+    def _add_parts(
+        self,
+        cell: Cell,
+        criterion: BaseCriterion,
+        answer: Answer | None,
+        status: str,
+        given: Probabilities | None = None,
+        *,
+        expects: bool = False,
+    ) -> None:
+        place, on_parts = Cell(cell.item, cell.rater, cell.sample), _on_parts(criterion, answer)
+        for (key, part), part_answer in zip(criterion.part_fields.items(), on_parts, strict=False):
+            if part_answer is None and answer is not None:
+                continue
+            known: Any = (given or {}).get(key)
+            mean = masses_of(part, known).mean if expects and known else None
+            self._add_row(place, part, part_answer, status, known, _expected(part, part_answer, mean))
+
+    def _add_row(
+        self,
+        cell: Cell,
+        criterion: BaseCriterion,
+        answer: Answer | None,
+        status: str,
+        given: Any = None,
+        expected: Answer | None = None,
+    ) -> None:
+        is_read = answer is not None and status in ("answered", "abstained")
+        code = self.code(criterion, answer) if is_read and answer is not None else -1
+        if given or expected is not None:
+            at = (cell.item, self.place(criterion), self.number(cell.rater), cell.sample, cell.order)
+            self.rows.append((*at, *_answer_columns(expected or answer, status, code, given or None)))
+            return
         self.add_answer(cell, self.place(criterion), answer, status, code)
 
     def add_answer(self, cell: Cell, place: int, answer: Answer | None, status: str, code: int) -> None:
@@ -309,7 +345,8 @@ class TableRows:
         rater: Rater = ("judge", vote.judge_id)
         if criterion.level == "ranking":
             cell = Cell(item, rater, vote.sample, None if vote.order is None else ", ".join(vote.order))
-            self._add_row(cell, criterion, criterion.parse_truth(vote.answer), vote.status)
+            answer = criterion.parse_truth(vote.answer)
+            self._add_row(cell, criterion, answer, vote.status, vote.probabilities)
             return
         answered = vote.status == "answered"
         code = vote.selected_index if vote.selected_index is not None else -1
@@ -330,11 +367,13 @@ class TableRows:
                 _as_number(vote.answer) if answered else _NAN,
                 vote.na,
                 _STATUS[vote.status],
+                None if criterion.part_fields else vote.probabilities,
             )
         )
         if criterion.part_fields:
             answer = criterion.parse_truth(vote.answer)
-            self._add_parts(Cell(item, rater, vote.sample), criterion, answer, vote.status)
+            place = Cell(item, rater, vote.sample)
+            self._add_parts(place, criterion, answer, vote.status, vote.probabilities)
 
     def table(
         self,
@@ -375,14 +414,22 @@ def _expand(arrays: dict[str, Array], items: Array, spans: Array) -> dict[str, A
     return {**{name: column[rows] for name, column in arrays.items()}, "item": np.repeat(items, sizes)}
 
 
-def _answer_columns(answer: Answer | None, status: str, code: int) -> tuple[Any, ...]:
+def _expected(criterion: BaseCriterion, answer: Answer | None, mean: float | None) -> Answer | None:
+    """Return an answer with the expected value in place of its own; None if there is none."""
+    if answer is None or mean is None:
+        return None
+    number = criterion.answer_at(mean).code
+    return replace(answer, value=mean, code=number if is_number(number) else answer.code)
+
+
+def _answer_columns(answer: Answer | None, status: str, code: int, given: Any = None) -> tuple[Any, ...]:
     """Return the columns of a row that describe the answer."""
     became = _STATUS[status]
     if answer is None or status not in ("answered", "abstained"):
-        return (-1, None, _NAN, _NAN, False, became)
+        return (-1, None, _NAN, _NAN, False, became, given)
     value = _NAN if answer.value is None or status != "answered" else answer.value
     number = _as_number(answer.code) if status == "answered" else _NAN
-    return (code, _words(answer), value, number, answer.na, became)
+    return (code, _words(answer), value, number, answer.na, became, given)
 
 
 def _on_parts(criterion: BaseCriterion, answer: Answer | None) -> tuple[Answer | None, ...]:
@@ -404,7 +451,7 @@ def _measured(criterion: BaseCriterion) -> MeasuredCriterion:
 
 
 def _as_number(code: Json) -> float:
-    return float(code) if isinstance(code, int | float) and not isinstance(code, bool) else _NAN
+    return float(code) if is_number(code) else _NAN
 
 
 def _words(answer: Answer) -> str | None:

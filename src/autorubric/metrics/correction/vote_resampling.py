@@ -191,7 +191,8 @@ class VoteResampler:
             places = rng.random(most)
             decisions = {name: one.draw(places, rng) for name, one in self.votes.items()}
             key = tuple(
-                (one.status, repr(one.answer.code) if one.answer else None) for one in decisions.values()
+                (one.status, repr(one.answer.code) if one.answer else None, one.mean_value, one.abstention)
+                for one in decisions.values()
             )
             if key not in known:
                 known[key] = self.score_range(decisions)

@@ -247,12 +247,24 @@ def _on_values(given: OnCriterion, reasons: Reasons) -> dict[str, Any]:
         nothing = CorrelationResult(coefficient=None, reason="na_as_category", n_samples=int(n))
         return {"rmse": None, "mae": None, "spearman": nothing, "kendall": nothing}
     values = np.array(category_values(given.criterion))
+    if (expected := _expected_pairs(given, values)) is not None:
+        found = number_metrics(expected, given.options, reasons)
+        return {name: found[name] for name in ("spearman", "kendall", "rmse", "mae")}
     gaps = np.subtract.outer(values, values)
     return {
         **rank_correlations(rank_table(table, values), given.options, reasons),
         "rmse": reasons.number("rmse", np.sqrt(divide((table * gaps**2).sum(), n)), "no_pairs"),
         "mae": reasons.number("mae", divide((table * np.abs(gaps)).sum(), n), "no_pairs"),
     }
+
+
+def _expected_pairs(given: OnCriterion, values: Array) -> NumberPairs | None:
+    """Return the values of labels and expected values of soft votes; None if all are values of options."""
+    both = (given.truth.code >= 0) & (given.rater.code >= 0)
+    expected, chosen = given.rater.value[both], values[given.rater.code[both]]
+    if np.isnan(expected).any() or np.array_equal(expected, chosen):
+        return None
+    return NumberPairs(values[given.truth.code[both]], expected, None, int((~both).sum()))
 
 
 def _interval(given: OnCriterion, reasons: Reasons) -> IntervalCriterionMetrics:

@@ -220,7 +220,7 @@ def _comparisons(given: _ReportContext, one: ComparedRater) -> dict[str, Compari
 
 
 def _key(sides: Sides) -> object:
-    arrays = [a.tobytes() for one in (sides.truth, sides.pred) for a in (one.status, one.code, one.number)]
+    arrays = [a.tobytes() for one in (sides.truth, sides.pred) for a in one.arrays]
     return type(sides.scale).__name__, sides.scale, sides.has_category, tuple(arrays)
 
 

@@ -59,7 +59,9 @@ class Sides:
         places = self.scale.positions
         if places is None or self.has_category:
             return np.full(len(column.code), np.nan)
-        return np.append(places, np.nan)[column.code]
+        # The value of a decision from soft votes is the expected value.
+        answers = np.append(places, np.nan)[column.code]
+        return np.where((column.code >= 0) & ~np.isnan(column.value), column.value, answers)
 
 
 def modes_of(abstain: AbstainMode) -> Modes:
