@@ -331,8 +331,9 @@ def _make_rule(escalation: EscalationConfig | None, members: Sequence[PanelMembe
     strong = members[-len(escalation.judges) :]
     return EscalationRule(
         judges=tuple(member.judge_id for member in strong),
-        threshold=escalation.threshold,
+        threshold=escalation.threshold or 0.0,
         per_criterion=dict(escalation.per_criterion),
+        band=escalation.band,
     )
 
 

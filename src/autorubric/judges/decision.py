@@ -18,7 +18,7 @@ from autorubric.judges.prompts import ComposedPrompt
 from autorubric.llm.client import LLMClient
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.decision_wire import CONTRACTS, NAMES_LABELS, TRANSPORTS, Contract, limit_in
-from autorubric.llm.names import provider_of, wire_name
+from autorubric.llm.names import provider_of
 from autorubric.llm.transport import ReplySchema
 from autorubric.rubric.rubric import Rubric
 from autorubric.scoring.votes import VoteExchange
@@ -196,11 +196,6 @@ class DecisionModelJudge:
     async def aclose(self) -> None:
         """Close the model's connections; the next request reopens them."""
         await self.client.aclose()
-
-
-def is_alias(model: str, served: str) -> bool:
-    """Return whether a model's name can mean another version tomorrow than the one that answered."""
-    return wire_name(model) != wire_name(served) or model.endswith("-latest")
 
 
 def _size(asking: Asking) -> tuple[int, int]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from types import MappingProxyType
+from typing import Final, TypeAlias
 
 from autorubric.criteria.base import BaseCriterion
-from autorubric.criteria.values import Submission
+from autorubric.criteria.values import Level, Submission
 from autorubric.datasets.dataset import RubricDataset
 from autorubric.errors import ArgumentError, ReplyError
 from autorubric.grading.plan import EscalationConfig, check_per_criterion
@@ -18,13 +19,24 @@ from autorubric.runs.items import sum_if_known
 from autorubric.runs.reopen import stored_policy
 from autorubric.runs.result import EvalResult
 from autorubric.scoring.policies import AggregationPolicy
-from autorubric.scoring.report_builder import GradingPolicy, confidence_of, criterion_report, spend
+from autorubric.scoring.report_builder import (
+    GradingPolicy,
+    confidence_of,
+    criterion_report,
+    is_in_band,
+    probability_of,
+    spend,
+)
 from autorubric.scoring.votes import Decision, JudgeVote
 from autorubric.support.blocks import Block, CurveBlock, ScalarBlock, TableBlock, render_text
 from autorubric.support.objects import Json
 
 _COMPARED: Final = frozenset({"binary", "nominal", "ordinal", "ranking"})
 """Levels whose answers are either right or wrong, unlike numbers and texts."""
+
+
+Bound: TypeAlias = float | tuple[float, float]
+"""A threshold of the confidence, or a band of probabilities."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +47,8 @@ class CascadeCell:
     criterion: str
     # Confidence of the first panel in [0, 1]; None if unknown or the panel did not decide.
     confidence: float | None
+    level: Level  # level of the criterion
+    probability: float | None  # probability that a band applies to, in [0, 1]; None if unknown
     # Decision of the first panel; None if it did not decide, and for number and text answers.
     first: str | None
     strong: str | None  # decision of the strong panel; None in the same cases
@@ -48,13 +62,17 @@ class CascadeCell:
     strong_cost: float | None  # cost of the strong panel's votes in US dollars, by the same rules
     states_cost: bool  # whether any of the votes has a cost
 
-    def is_escalated(self, threshold: float) -> bool:
-        """Return whether the cell is escalated to the strong panel at a threshold."""
-        return self.confidence is None or self.confidence < threshold
+    def is_escalated(self, bound: Bound) -> bool:
+        """Return whether the cell is escalated to the strong panel at a threshold or in a band."""
+        if self.confidence is None and self.probability is None:
+            return True
+        if isinstance(bound, tuple):
+            return is_in_band(self.level, self.probability, bound)
+        return self.confidence is None or self.confidence < bound
 
-    def decide(self, threshold: float) -> str | None:
-        """Return the decision of the cascade at a threshold."""
-        return self.strong if self.is_escalated(threshold) else self.first
+    def decide(self, bound: Bound) -> str | None:
+        """Return the decision of the cascade at a threshold or in a band."""
+        return self.strong if self.is_escalated(bound) else self.first
 
 
 def escalated_cells(
@@ -67,9 +85,9 @@ def escalated_cells(
     cells: list[CascadeCell] = []
     voted: set[str] = set()
     for one in result.item_results:
-        if one.report is None:
-            continue
         item_id = result.dataset.item_id(one.item_idx)
+        if one.report is None or item_id not in truths:
+            continue
         submission = Submission.parse(one.item.submission)
         for report in one.report.report:
             _refuse_gaps(item_id, report.votes)
@@ -99,6 +117,8 @@ def _cell(
         item_id=item_id,
         criterion=criterion.name or "",
         confidence=None if _code(first) is None else confidence_of(cheap, first),
+        level=criterion.level,
+        probability=None if _code(first) is None else probability_of(criterion, cheap),
         first=_code(first) if is_compared else None,
         strong=_code(later) if is_compared else None,
         truth=truth if is_compared else None,
@@ -148,15 +168,12 @@ def _check_panels(voted: Collection[str], strong: Collection[str]) -> None:
         raise ArgumentError("all judges of the run are in the strong panel; none is left for the first panel")
 
 
-Threshold = Callable[[CascadeCell], float]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EscalationPoint:
     """The results of a cascade of two panels at one threshold, or at one threshold per criterion.
 
     Attributes:
-        threshold: Threshold of all criteria that have no separate threshold.
+        threshold: Threshold of all criteria that have no separate threshold, or the band.
         cells: Number of cells (one criterion of one item) that were judged.
         escalated: Number of cells escalated to the strong panel.
         votes: Number of votes cast by both panels.
@@ -166,9 +183,10 @@ class EscalationPoint:
             ground truth. Number and text answers, which are not simply right or wrong, are excluded.
         fidelity: Proportion of decisions that equal the strong panel's decision, where both exist, with the
             same exclusions.
+        strong_accuracy: Accuracy of the strong panel if it decides everything.
     """
 
-    threshold: float
+    threshold: Bound
     cells: int
     escalated: int
     votes: int
@@ -176,6 +194,18 @@ class EscalationPoint:
     full_cost: float | None
     accuracy: Estimate
     fidelity: Estimate
+    strong_accuracy: Estimate
+
+    @property
+    def saving(self) -> float | None:
+        """Proportion of the strong panel's cost that the cascade saves, at most 1; None if it is unknown."""
+        return None if self.cost is None or not self.full_cost else 1.0 - self.cost / self.full_cost
+
+    @property
+    def loss(self) -> float | None:
+        """Accuracy of the strong panel minus that of the cascade; None if one of them is undefined."""
+        strong, own = self.strong_accuracy.value, self.accuracy.value
+        return None if strong is None or own is None else strong - own
 
     @property
     def escalated_share(self) -> float | None:
@@ -184,8 +214,9 @@ class EscalationPoint:
 
     def blocks(self) -> list[Block]:
         """Return the results as renderable blocks."""
+        band = self.threshold if isinstance(self.threshold, tuple) else ()
         figures = (
-            ("threshold", self.threshold),
+            *zip(("band from", "… to") if band else ("threshold",), band or (self.threshold,), strict=True),
             ("criteria judged", self.cells),
             ("escalated", self.escalated),
             ("votes", self.votes),
@@ -195,6 +226,8 @@ class EscalationPoint:
             ("… from", self.accuracy.low),
             ("… to", self.accuracy.high),
             ("same as the strong panel", self.fidelity.value),
+            ("saving of cost", self.saving),
+            ("loss of accuracy", self.loss),
         )
         return [ScalarBlock(title="Cascade", figures=figures)]
 
@@ -211,7 +244,7 @@ def replay_escalation(
     Args:
         result: A run in which all judges of both panels voted on every criterion.
         config: The cascade. Its judges must be judges of the run; all other judges form the first panel.
-        dataset: The dataset with ground truth; None to use the graded dataset.
+        dataset: The items to report on, with ground truth; None to use the graded dataset.
 
     Raises:
         ArgumentError: If a judge or criterion of the cascade is not in the run, or if the run has no first
@@ -220,15 +253,15 @@ def replay_escalation(
     check_per_criterion(config.per_criterion, result.dataset.rubrics())
     strong = {member.judge_id for member in panel_members(config.judges)}
     cells = escalated_cells(result, strong, dataset)
-    own = config.per_criterion
-    return operating_point(cells, config.threshold, lambda cell: own.get(cell.criterion, config.threshold))
+    bound = config.band or config.threshold or 0.0
+    return operating_point(cells, bound, config.per_criterion)
 
 
 def operating_point(
-    cells: Sequence[CascadeCell], threshold: float, of: Threshold | None = None
+    cells: Sequence[CascadeCell], threshold: Bound, per_criterion: Mapping[str, float] = MappingProxyType({})
 ) -> EscalationPoint:
-    """Compute the results of the cascade, at one threshold or with a separate threshold for each cell."""
-    bounds = [threshold if of is None else of(cell) for cell in cells]
+    """Compute the results of the cascade, with the same or separate thresholds of criteria, or in a band."""
+    bounds = [per_criterion.get(cell.criterion, threshold) for cell in cells]
     up = [cell.is_escalated(bound) for cell, bound in zip(cells, bounds, strict=True)]
     made = [cell.decide(bound) for cell, bound in zip(cells, bounds, strict=True)]
     costs = [cell.first_cost for cell in cells]
@@ -244,6 +277,7 @@ def operating_point(
         full_cost=sum_if_known([cell.strong_cost for cell in cells]) if stated else None,
         accuracy=share_equal(cells, [cell.truth for cell in cells], made),
         fidelity=share_equal(cells, [cell.strong for cell in cells], made),
+        strong_accuracy=share_equal(cells, [cell.truth for cell in cells], [cell.strong for cell in cells]),
     )
 
 
@@ -360,6 +394,44 @@ def calibrate_escalation(
     for cell in cells:
         by_criterion.setdefault(cell.criterion, []).append(cell)
     return _curve(cells, {name: _curve(own, {}) for name, own in by_criterion.items()})
+
+
+def choose_band(
+    result: EvalResult,
+    dataset: RubricDataset | None = None,
+    *,
+    judges: Sequence[str] | None = None,
+    max_loss: float = 0.0,
+) -> tuple[float, float]:
+    """Return the band for `EscalationConfig` that escalates least, without calling models.
+
+    Bands have ends in steps of 0.05. The accuracy of the chosen one is optimistic on the data on which it was
+    chosen, so choose it on one labelled split, and report saving and loss with `replay_escalation` on another.
+
+    Args:
+        result: A run in which all judges of both panels voted on every criterion.
+        dataset: The items to choose on, with ground truth; None to use the graded dataset.
+        judges: Ids of the strong panel's judges; see `calibrate_escalation`.
+        max_loss: Largest proportion of wrong decisions, in [0, 1], that the cascade may add to those of the
+            strong panel.
+
+    Raises:
+        ArgumentError: If no labelled criterion has probabilities, or for the same reasons as in
+            `calibrate_escalation`.
+    """
+    cells = escalated_cells(result, _strong(result) if judges is None else tuple(judges), dataset)
+    cells = [cell for cell in cells if None not in (cell.truth, cell.strong)]
+    if not any(cell.probability is not None for cell in cells):
+        raise ArgumentError("no labelled criterion has votes with probabilities; a band requires them")
+
+    def right(band: tuple[float, float]) -> int:
+        return sum(cell.decide(band) == cell.truth for cell in cells)
+
+    ends = [step / 20 for step in range(21)]
+    bands = [(low, high) for low in ends for high in ends if low <= high]
+    least = right((0.0, 1.0)) - max_loss * len(cells)
+    fine = [band for band in bands if right(band) >= least - 1e-9]
+    return min(fine, key=lambda band: sum(cell.is_escalated(band) for cell in cells))
 
 
 def _strong(result: EvalResult) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ from autorubric.runs.executor import Executor, ItemWork, RepeatedErrors, executo
 from autorubric.runs.item_results import StoredResults, answered_votes, grading_task
 from autorubric.runs.items import EvalTimingStats, GradedItem, ItemTally
 from autorubric.runs.lines import StoredItem, StoredVote
+from autorubric.runs.notices import moving_targets
 from autorubric.runs.open import OpenRun, open_run
 from autorubric.runs.preflight import Preflight, Progress, send_test_requests
 from autorubric.runs.result import EvalResult
@@ -64,6 +65,7 @@ class RunWriter:
         self._with_failures: set[int] = set()
         self._finished = 0
         self._tally = opened.index.tally
+        self._served: dict[str, set[str]] = {}
         # The votes, if there are no earlier ones, which may not be valid anymore.
         self.votes: VoteCollector | None = None
         if not opened.index.current.count(1):
@@ -145,12 +147,22 @@ class RunWriter:
         digest = digests.of(name, vote.judge_id)
         self._opened.store.add_vote(StoredVote(item_id, name, digest, vote), exchanged)
         self._progress.vote()
+        if vote.probability_source == "decision_model" and vote.model is not None:
+            self._served.setdefault(vote.judge_id, set()).add(vote.model)
         if self._errors is not None:
             self._errors.add(event)
         if self.votes is not None:
             self.votes.add(self._under_way[item_id].position, name, vote)
         if vote.status == "failed":
             self._failed_on.add(item_id)
+
+    def note_moving_targets(self) -> None:
+        """Add to the manifest and the notices which decision models are named by an alias."""
+        judges = mapping_in(mapping_in(self._opened.manifest, "asking"), "judges")
+        before: Any = self._opened.manifest.get("moving_targets") or []
+        for notice in [one for one in moving_targets(judges, self._served) if one not in before]:
+            self._opened.notices.append(notice)
+            self._opened.manifest["moving_targets"] = before = [*before, notice]
 
     def finish(self, done: GradedItem) -> None:
         """Store the result of grading an item."""
@@ -329,6 +341,7 @@ class EvalRunner:
                     async for done in finished:
                         writer.finish(done)
                         self._maybe_fail_fast(opened, done)
+        writer.note_moving_targets()
         # The system clock may have been set back during the run.
         completed_at = started_at + timedelta(seconds=time.perf_counter() - clock)
         stopped: StopReason | None = None
