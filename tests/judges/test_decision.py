@@ -25,7 +25,7 @@ from autorubric.criteria import (
 )
 from autorubric.errors import ArgumentError, ReplyError
 from autorubric.judges import DecisionModelJudge, JudgeRequest
-from autorubric.judges.decision_questions import Asking
+from autorubric.judges.decision import Asking
 from autorubric.judges.prompts import Example
 from autorubric.llm.decision_wire import Contract
 from autorubric.scoring import JudgeVote
@@ -411,7 +411,7 @@ def test_settings_of_text_models_are_refused(name: str) -> None:
 
 def test_an_unknown_contract_is_refused() -> None:
     """The error lists the contracts."""
-    with pytest.raises(ArgumentError, match="must be one of systemone, openai; got 'rest'"):
+    with pytest.raises(ArgumentError, match="must be systemone or openai; got 'rest'"):
         DecisionModelJudge("jev", "rest")  # type: ignore[arg-type]
 
 

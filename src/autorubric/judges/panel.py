@@ -177,9 +177,9 @@ def _make_model_judge(config: LLMConfig, judge_id: str, prompts: tuple[str | Non
     from autorubric.judges.decision import DecisionModelJudge
     from autorubric.judges.model import ModelJudge
     from autorubric.llm.client import LLMClient
-    from autorubric.llm.decision_wire import CONTRACTS
+    from autorubric.llm.decision_wire import WIRES
 
-    if config.transport in CONTRACTS:
+    if config.transport in WIRES:
         return DecisionModelJudge(config, judge_id=judge_id)
     client = LLMClient(config)
     system_prompt, multi_choice = prompts
@@ -278,13 +278,10 @@ def config_named(text: str, **settings: Any) -> LLMConfig:
     """Return the config of a model's name, or of `decision:MODEL` or `decision:MODEL#CONTRACT`."""
     if not text.startswith(DECISION):
         return LLMConfig(model=text, **settings)
-    from autorubric.llm.decision_wire import TRANSPORTS
-
     model, mark, contract = text.removeprefix(DECISION).partition("#")
-    transports = {str(name): transport for name, transport in TRANSPORTS.items()}
-    if mark and contract not in transports:
-        raise ArgumentError(f"{text}: the contract must be {' or '.join(transports)}; got {contract!r}")
-    return LLMConfig(**{**settings, "model": model, "transport": transports[contract or "systemone"]})
+    if mark and contract not in ("systemone", "openai"):
+        raise ArgumentError(f"{text}: the contract after # must be systemone or openai; got {contract!r}")
+    return LLMConfig(**{**settings, "model": model, "transport": f"{contract or 'systemone'}_decisions"})
 
 
 def names_model(text: str) -> bool:

@@ -49,7 +49,7 @@ def is_direct(config: LLMConfig) -> bool:
     match config.transport:
         case "auto":
             return config.api_base is not None and speaks_openai(config.model)
-        case "systemone" | "openai_decisions":
+        case "systemone_decisions" | "openai_decisions":
             return config.api_base is not None
         case _:
             return config.transport == "openai_compatible"

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
-from typing import Final, TypeAlias
+from typing import Final
 
 from autorubric.criteria.base import BaseCriterion
 from autorubric.criteria.values import Level, Submission
@@ -20,6 +19,7 @@ from autorubric.runs.reopen import stored_policy
 from autorubric.runs.result import EvalResult
 from autorubric.scoring.policies import AggregationPolicy
 from autorubric.scoring.report_builder import (
+    Band,
     GradingPolicy,
     confidence_of,
     criterion_report,
@@ -33,10 +33,6 @@ from autorubric.support.objects import Json
 
 _COMPARED: Final = frozenset({"binary", "nominal", "ordinal", "ranking"})
 """Levels whose answers are either right or wrong, unlike numbers and texts."""
-
-
-Bound: TypeAlias = float | tuple[float, float]
-"""A threshold of the confidence, or a band of probabilities."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,17 +58,11 @@ class CascadeCell:
     strong_cost: float | None  # cost of the strong panel's votes in US dollars, by the same rules
     states_cost: bool  # whether any of the votes has a cost
 
-    def is_escalated(self, bound: Bound) -> bool:
-        """Return whether the cell is escalated to the strong panel at a threshold or in a band."""
-        if self.confidence is None and self.probability is None:
-            return True
-        if isinstance(bound, tuple):
-            return is_in_band(self.level, self.probability, bound)
-        return self.confidence is None or self.confidence < bound
-
-    def decide(self, bound: Bound) -> str | None:
-        """Return the decision of the cascade at a threshold or in a band."""
-        return self.strong if self.is_escalated(bound) else self.first
+    def is_escalated(self, threshold: float, band: Band | None) -> bool:
+        """Return whether the cell is escalated to the strong panel at a threshold, or in a band."""
+        if band is not None:
+            return is_in_band(self.level, self.probability, band)
+        return self.confidence is None or self.confidence < threshold
 
 
 def escalated_cells(
@@ -168,12 +158,15 @@ def _check_panels(voted: Collection[str], strong: Collection[str]) -> None:
         raise ArgumentError("all judges of the run are in the strong panel; none is left for the first panel")
 
 
+Threshold = Callable[[CascadeCell], float]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EscalationPoint:
     """The results of a cascade of two panels at one threshold, or at one threshold per criterion.
 
     Attributes:
-        threshold: Threshold of all criteria that have no separate threshold, or the band.
+        threshold: Threshold of all criteria that have no separate threshold.
         cells: Number of cells (one criterion of one item) that were judged.
         escalated: Number of cells escalated to the strong panel.
         votes: Number of votes cast by both panels.
@@ -184,9 +177,10 @@ class EscalationPoint:
         fidelity: Proportion of decisions that equal the strong panel's decision, where both exist, with the
             same exclusions.
         strong_accuracy: Accuracy of the strong panel if it decides everything.
+        band: The band of probabilities that is used instead of thresholds, if any.
     """
 
-    threshold: Bound
+    threshold: float
     cells: int
     escalated: int
     votes: int
@@ -195,10 +189,11 @@ class EscalationPoint:
     accuracy: Estimate
     fidelity: Estimate
     strong_accuracy: Estimate
+    band: Band | None = None
 
     @property
     def saving(self) -> float | None:
-        """Proportion of the strong panel's cost that the cascade saves, at most 1; None if it is unknown."""
+        """Fraction of `full_cost` that the cascade saves; negative if it costs more, None if unknown."""
         return None if self.cost is None or not self.full_cost else 1.0 - self.cost / self.full_cost
 
     @property
@@ -214,9 +209,12 @@ class EscalationPoint:
 
     def blocks(self) -> list[Block]:
         """Return the results as renderable blocks."""
-        band = self.threshold if isinstance(self.threshold, tuple) else ()
         figures = (
-            *zip(("band from", "… to") if band else ("threshold",), band or (self.threshold,), strict=True),
+            *(
+                [("band", "{:g} to {:g}".format(*self.band))]
+                if self.band
+                else [("threshold", self.threshold)]
+            ),
             ("criteria judged", self.cells),
             ("escalated", self.escalated),
             ("votes", self.votes),
@@ -253,17 +251,17 @@ def replay_escalation(
     check_per_criterion(config.per_criterion, result.dataset.rubrics())
     strong = {member.judge_id for member in panel_members(config.judges)}
     cells = escalated_cells(result, strong, dataset)
-    bound = config.band or config.threshold or 0.0
-    return operating_point(cells, bound, config.per_criterion)
+    own, threshold = config.per_criterion, config.threshold or 0.0
+    return operating_point(cells, threshold, lambda cell: own.get(cell.criterion, threshold), config.band)
 
 
 def operating_point(
-    cells: Sequence[CascadeCell], threshold: Bound, per_criterion: Mapping[str, float] = MappingProxyType({})
+    cells: Sequence[CascadeCell], threshold: float, of: Threshold | None = None, band: Band | None = None
 ) -> EscalationPoint:
-    """Compute the results of the cascade, with the same or separate thresholds of criteria, or in a band."""
-    bounds = [per_criterion.get(cell.criterion, threshold) for cell in cells]
-    up = [cell.is_escalated(bound) for cell, bound in zip(cells, bounds, strict=True)]
-    made = [cell.decide(bound) for cell, bound in zip(cells, bounds, strict=True)]
+    """Compute the results of the cascade, at one threshold or a separate one for each cell, or in a band."""
+    bounds = [threshold if of is None else of(cell) for cell in cells]
+    up = [cell.is_escalated(bound, band) for cell, bound in zip(cells, bounds, strict=True)]
+    made = [cell.strong if escalated else cell.first for cell, escalated in zip(cells, up, strict=True)]
     costs = [cell.first_cost for cell in cells]
     costs += [cell.strong_cost for cell, escalated in zip(cells, up, strict=True) if escalated]
     stated = any(cell.states_cost for cell in cells)
@@ -278,6 +276,7 @@ def operating_point(
         accuracy=share_equal(cells, [cell.truth for cell in cells], made),
         fidelity=share_equal(cells, [cell.strong for cell in cells], made),
         strong_accuracy=share_equal(cells, [cell.truth for cell in cells], [cell.strong for cell in cells]),
+        band=band,
     )
 
 
@@ -397,41 +396,36 @@ def calibrate_escalation(
 
 
 def choose_band(
-    result: EvalResult,
-    dataset: RubricDataset | None = None,
-    *,
-    judges: Sequence[str] | None = None,
-    max_loss: float = 0.0,
-) -> tuple[float, float]:
-    """Return the band for `EscalationConfig` that escalates least, without calling models.
+    result: EvalResult, dataset: RubricDataset, *, judges: Sequence[str] | None = None, max_loss: float = 0.0
+) -> Band:
+    """Return the band, in steps of 0.05, that escalates least, without calling models.
 
-    Bands have ends in steps of 0.05. The accuracy of the chosen one is optimistic on the data on which it was
-    chosen, so choose it on one labelled split, and report saving and loss with `replay_escalation` on another.
+    Its accuracy is optimistic on the data on which it is chosen: report saving and loss with
+    `replay_escalation` and the labels of other items.
 
     Args:
         result: A run in which all judges of both panels voted on every criterion.
-        dataset: The items to choose on, with ground truth; None to use the graded dataset.
+        dataset: The labelled items to choose on.
         judges: Ids of the strong panel's judges; see `calibrate_escalation`.
-        max_loss: Largest proportion of wrong decisions, in [0, 1], that the cascade may add to those of the
-            strong panel.
+        max_loss: Fraction of the decisions, in [0, 1], that may be wrong in addition to the strong panel's.
 
     Raises:
-        ArgumentError: If no labelled criterion has probabilities, or for the same reasons as in
-            `calibrate_escalation`.
+        ArgumentError: As in `calibrate_escalation`, or if no labelled criterion has probabilities.
     """
     cells = escalated_cells(result, _strong(result) if judges is None else tuple(judges), dataset)
-    cells = [cell for cell in cells if None not in (cell.truth, cell.strong)]
-    if not any(cell.probability is not None for cell in cells):
-        raise ArgumentError("no labelled criterion has votes with probabilities; a band requires them")
+    cells = [cell for cell in cells if cell.truth is not None and cell.strong is not None]
+    if all(cell.probability is None for cell in cells):
+        raise ArgumentError("no labelled criterion has votes with probabilities, which a band requires")
 
-    def right(band: tuple[float, float]) -> int:
-        return sum(cell.decide(band) == cell.truth for cell in cells)
+    def errors(band: Band) -> int:
+        made = [cell.strong if cell.is_escalated(0.0, band) else cell.first for cell in cells]
+        return sum(one != cell.truth for one, cell in zip(made, cells, strict=True))
 
-    ends = [step / 20 for step in range(21)]
-    bands = [(low, high) for low in ends for high in ends if low <= high]
-    least = right((0.0, 1.0)) - max_loss * len(cells)
-    fine = [band for band in bands if right(band) >= least - 1e-9]
-    return min(fine, key=lambda band: sum(cell.is_escalated(band) for cell in cells))
+    most = sum(cell.strong != cell.truth for cell in cells) + max_loss * len(cells)
+    bands = [(low / 20, high / 20) for high in range(21) for low in range(high + 1)]
+    # The band of all probabilities makes the same errors as the strong panel, except above its upper end.
+    fine = [band for band in bands if errors(band) <= most + 1e-9] or [(0.0, 1.0)]
+    return min(fine, key=lambda band: sum(cell.is_escalated(0.0, band) for cell in cells))
 
 
 def _strong(result: EvalResult) -> tuple[str, ...]:

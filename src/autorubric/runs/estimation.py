@@ -13,10 +13,9 @@ from autorubric.errors import ArgumentError, MissingDependencyError
 from autorubric.grading.base import Grader
 from autorubric.grading.grader import CriterionGrader, criterion_grader
 from autorubric.grading.plan import JudgeCall
-from autorubric.judges.base import ModelAsker
+from autorubric.judges.base import JudgeRequest, ModelAsker
 from autorubric.judges.decision import DecisionModelJudge
 from autorubric.judges.panel import PanelMember
-from autorubric.judges.prompts import ComposedPrompt
 from autorubric.llm.budget import CHARACTERS_PER_TOKEN, Price, prompt_tokens
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.route import pricings_of
@@ -148,14 +147,12 @@ class _Tally:
         judge = self.member.judge
         if not isinstance(judge, ModelAsker) or not judge.models:
             return
-        requests = [call.request for call in batch]
-        if isinstance(judge, DecisionModelJudge):
-            # It generates no text.
-            prompts: list[ComposedPrompt | None] = [*judge.prompts_for(requests)]
-            expected = 0
-        else:
-            prompts, expected = [judge.prompt_for(requests)], REPLY_TOKENS_A_CRITERION * len(batch)
-        for prompt in [one for one in prompts if one is not None]:
+        requests: list[JudgeRequest] = [call.request for call in batch]
+        is_decision = isinstance(judge, DecisionModelJudge)
+        expected = 0 if is_decision else REPLY_TOKENS_A_CRITERION * len(batch)
+        for part in judge.split(requests) if isinstance(judge, DecisionModelJudge) else [requests]:
+            if (prompt := judge.prompt_for(part)) is None:
+                continue
             self.calls += 1
             self.sent += prompt_tokens(prompt.messages, prompt.schema)
             self.received += min(expected, judge.models[0].max_tokens or expected)

@@ -41,8 +41,7 @@ class EscalationRule(BaseModel):
     threshold: Share  # confidence below which a criterion is escalated
     # Thresholds for individual criteria, by criterion name.
     per_criterion: dict[str, float] = Field(default_factory=dict)
-    # Probabilities between which a criterion is escalated, instead of the threshold; see `is_in_band`.
-    band: tuple[Share, Share] | None = None
+    band: tuple[Share, Share] | None = None  # probabilities that escalate, instead of the threshold
 
     @model_serializer(mode="wrap")
     def _write(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
@@ -69,30 +68,31 @@ class EscalationRule(BaseModel):
         return confidence is None or confidence < self.threshold_of(criterion)
 
 
+Band: TypeAlias = tuple[float, float]
+"""A lower and an upper probability, in [0, 1]."""
+
+
 def probability_of(criterion: BaseCriterion, votes: Sequence[JudgeVote]) -> float | None:
     """Return the mean probability of a binary criterion's positive answer, for other levels of the top one.
 
     With parts, it is the smallest one of the parts. It is None if no vote has probabilities.
     """
-    given = [(vote.probabilities, vote.weight) for vote in votes if vote.probabilities is not None]
+    given = [vote for vote in votes if vote.probabilities is not None]
     if not given:
         return None
-    mean = mean_probabilities(criterion, *map(list, zip(*given, strict=True)))
+    mean = mean_probabilities(
+        criterion, [one.probabilities or {} for one in given], [one.weight for one in given]
+    )
     if criterion.level == "binary":
-        return float(mean.get(criterion.answers()[-1].label or "", 0.0))  # type: ignore[arg-type]
+        return float(mean.get(str(criterion.answers()[-1].label), 0.0))  # type: ignore[arg-type]
     return min(max(shares.values()) for _, shares in by_part(criterion, mean))
 
 
-def is_in_band(level: Level, probability: float | None, band: tuple[float, float]) -> bool:
-    """Return whether a band includes the probability of the positive answer to a binary criterion.
-
-    For other levels, the probability of the most probable answer must be less than the band's upper end. An
-    unknown probability is in every band.
-    """
-    if probability is None:
-        return True
-    low, high = band
-    return low <= probability <= high if level == "binary" else probability < high
+def is_in_band(level: Level, probability: float | None, band: Band) -> bool:
+    """Return whether a criterion with this probability is escalated; see `EscalationConfig`."""
+    if probability is None or level != "binary":
+        return probability is None or probability < band[1]
+    return band[0] <= probability <= band[1]
 
 
 def confidence_of(votes: Sequence[JudgeVote], decision: Decision) -> float | None:
