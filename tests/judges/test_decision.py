@@ -245,7 +245,7 @@ UNFIT: dict[str, tuple[BaseCriterion, str]] = {
     "an open dict": (KINDS["dict"](name="counts"), "has no list of answers"),
     "256 options": (
         Criterion(name="many", requirement="r", options=[f"o{number}" for number in range(256)]),
-        "has 257 possible answers, but a choice question takes at most 255",
+        "has 257 possible answers, but a choice question takes 2 to 255",
     ),
 }
 

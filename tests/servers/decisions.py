@@ -24,12 +24,15 @@ def decided(body: Mapping[str, Any], step: Mapping[str, Any]) -> tuple[int, dict
         return 422, _refused(where, f"A choice question takes at most {step['max_labels']} labels")
     changed = step.get("answers", {})
     answers = {key: changed.get(key, answer_to(one)) for key, one in questions.items()}
+    # A question of twelve words or so, and a shared text.
+    sent = 50 + 20 * len(questions)
+    usage: dict[str, Any] = {"input_tokens": sent, "output_tokens": 0}
     if isinstance(body["questions"], list):
+        usage |= {"total_tokens": sent, "output_tokens_details": {"reasoning_tokens": 0}}
+        usage["input_tokens_details"] = {"cached_tokens": 16, "cache_write_tokens": 0}
         found: Any = [one for one in answers.values() if one is not None]
     else:
         found = {key: one for key, one in answers.items() if one is not None}
-    # A question of twelve words or so, and a shared text.
-    usage = {"input_tokens": 50 + 20 * len(questions), "output_tokens": 0}
     return 200, {"model": step.get("served", body["model"]), "answers": found, "usage": usage}
 
 

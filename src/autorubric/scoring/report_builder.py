@@ -80,9 +80,8 @@ def probability_of(criterion: BaseCriterion, votes: Sequence[JudgeVote]) -> floa
     given = [vote for vote in votes if vote.probabilities is not None]
     if not given:
         return None
-    mean = mean_probabilities(
-        criterion, [one.probabilities or {} for one in given], [one.weight for one in given]
-    )
+    weights = [vote.weight for vote in given]
+    mean = mean_probabilities(criterion, [vote.probabilities or {} for vote in given], lambda part: weights)
     if criterion.level == "binary":
         return float(mean.get(str(criterion.answers()[-1].label), 0.0))  # type: ignore[arg-type]
     return min(max(shares.values()) for _, shares in by_part(criterion, mean))
