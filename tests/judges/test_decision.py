@@ -92,10 +92,10 @@ def _expected(request: JudgeRequest, body: Mapping[str, Any]) -> Any:
     answers = criterion.answers()
     if not answers and not parts:
         answers = tuple(criterion.read(value + 1) for value in range(len(known[0])))
-    listed = parts or {"": [one for one in answers if not one.na]}
+    listed = parts or {"": tuple(one for one in answers if not one.na)}
     found = {
         key: {str(one.label): p * (1.0 - extra) for one, p in zip(each, shares, strict=True)}
-        | {na[0] if na else "CANNOT_ASSESS": extra}
+        | {str(na[0]) if na else "CANNOT_ASSESS": extra}
         for (key, each), shares in zip(listed.items(), known, strict=False)
     }
     return found if parts else found[""]
@@ -406,7 +406,7 @@ def test_a_refusal_without_a_limit_is_an_error(openai_server: OpenAIServer) -> N
 def test_settings_of_text_models_are_refused(name: str) -> None:
     """A decision model generates nothing that they could change."""
     with pytest.raises(ArgumentError, match=f"{name} cannot be set for a decision model"):
-        DecisionModelJudge("jev", api_base="http://127.0.0.1:1/v1", **{name: 1})
+        DecisionModelJudge(LLMConfig(**{"model": "jev", name: 1}))
 
 
 def test_an_unknown_contract_is_refused() -> None:

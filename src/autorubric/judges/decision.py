@@ -77,7 +77,7 @@ def questions_on(criterion: BaseCriterion, shown: Shown) -> list[DecisionQuestio
         known = [] if abstentions or not choices else [AnswerChoice(_ABSTAINS, ABSTENTION, _UNKNOWN)]
         return [_fit(criterion, "choice", asked, [*Shown.arrange(choices, shown), *known])]
     questions = []
-    for key, part in (criterion.part_fields or {None: criterion}).items():
+    for key, part in [*criterion.part_fields.items()] or [(None, criterion)]:
         text = f"{asked}\n{(part.name or '').rpartition('/')[2]}: {part.requirement}" if key else asked
         kind = "predicate" if part.level == "binary" else "score"
         levels = [one for one in part.answer_choices() if not one.answer.abstains]
