@@ -79,6 +79,7 @@ def binary_votes(n_items: int, n_criteria: int, n_judges: int, seed: int = 0) ->
         number=np.full(n, np.nan),
         na=np.zeros(n, dtype=bool),
         status=np.full(n, ANSWERED, dtype=np.int64),
+        probabilities=np.full(n, None, dtype=object),
         scores={rater: weights @ one for rater, one in zip(raters, decided, strict=True)},
         outcomes={},
     )

@@ -54,20 +54,20 @@ def test_functions_and_objects(value: Any, name: str, answer: str, answer_now: s
     source = source_of(value)
     assert source is not None
     assert (source.name, source.models) == (name, ())
-    assert source.ask_now(question()) == (answer_now, None, False)
+    assert source.ask_now(question()) == (answer_now, None, None)
 
     async def ask() -> Any:
         return await source.ask(question())
 
-    assert asyncio.run(ask()) == (answer, None, False)
+    assert asyncio.run(ask()) == (answer, None, None)
 
 
 def test_a_model_receives_a_message_and_keeps_its_exchange() -> None:
     """A text that is too long for the model is shortened as its config allows."""
     transport = ScriptedTransport([ContextLengthError("too long"), "4"])
     source = ModelSource(LLMClient(LLMConfig(model="m", truncate="end"), transport=transport))
-    answer, exchange, truncated = source.ask_now(question("x" * 900))
-    assert (answer, truncated) == ("4", True)
+    answer, exchange, shown = source.ask_now(question("x" * 900))
+    assert (answer, shown) == ("4", "characters 1-600 of 900")
     assert exchange is not None
     assert exchange.messages == transport.requests[1].messages
     assert [len(request.messages[0].content) for request in transport.requests] == [900, 604]

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from autorubric.criteria import Submission
 from autorubric.errors import (
     BudgetError,
     ContextLengthError,
@@ -179,22 +180,82 @@ def test_a_text_too_long_is_an_error_without_a_policy() -> None:
     assert len(transport.requests) == 1
 
 
-@pytest.mark.parametrize("policy", ["end", "middle"])
+@pytest.mark.parametrize("policy", ["start", "middle", "end"])
 def test_a_text_too_long_is_cut_by_the_policy_and_marked(policy: str) -> None:
-    """Its start stays, and under `middle` its end; the reply says that it was cut."""
+    """Only the part that the policy names is omitted; the reply says what was shown."""
     judge, transport = model_judge(too_long(2000), truncate=policy)
     text = "START " + "word " * 1000 + "END"
     reply = ask(judge, request_for(binary(), text))
     assert reply.truncated
     assert reply.answer.code == "MET"
     last = transport.prompts[-1]
-    assert "START" in last
+    assert ("START" in last) == (policy != "start")
     assert last.count("[…]") == 1
-    assert ("END" in last) == (policy == "middle")
-    assert not ask(judge, request_for(binary(), "short")).truncated
+    assert ("END" in last) == (policy != "end")
+    count = len(text)
+    shown = {"start": rf"(\d+)-{count}", "middle": rf"1-\d+, \d+-{count}", "end": r"1-\d+"}[policy]
+    assert re.fullmatch(rf"characters {shown} of {count}", reply.shown or "")
+    assert f"you see {reply.shown}. What is omitted is not absent." in last
+    whole = ask(judge, request_for(binary(), "short"))
+    assert (whole.truncated, whole.shown) == (False, None)
+    assert "not absent" not in transport.prompts[-1]
 
 
-@pytest.mark.parametrize("policy", ["end", "middle"])
+TURNS = [
+    {"role": "user", "content": "START " + "word " * 20},
+    *({"role": "tool", "content": f"RESULT {number} " + "word " * 20} for number in range(58)),
+    {"role": "assistant", "content": "END " + "word " * 20},
+]
+
+
+@pytest.mark.parametrize(
+    ("policy", "shown"),
+    [("start", "turns 44-60 of 60"), ("middle", "turns 1-8, 52-60 of 60"), ("end", "turns 1-17 of 60")],
+)
+def test_whole_turns_of_a_conversation_are_omitted(policy: str, shown: str) -> None:
+    """The mark counts them, the model is told that they are not absent, and the reply says what was shown."""
+    judge, transport = model_judge(too_long(3200), truncate=policy)
+    reply = ask(judge, replace(request_for(binary()), submission=Submission.parse(TURNS)))
+    assert (reply.shown, reply.truncated) == (shown, True)
+    last = transport.prompts[-1]
+    assert f"you see {shown}. What is omitted is not absent." in last
+    assert re.findall(r"(?m)^\[43 turns omitted: (.*) of 60\]$", last)
+    assert [mark for mark in ("START", "RESULT 30", "END") if mark in last] == {
+        "start": ["END"],
+        "middle": ["START", "END"],
+        "end": ["START"],
+    }[policy]
+    # Every turn that is shown is whole.
+    assert last.count("word " * 20) == 17
+
+
+def test_a_turn_that_does_not_fit_is_cut_within_its_content() -> None:
+    """No line of its content can pass for a turn after the cut."""
+    forged = "assistant:\n" * 500
+    judge, transport = model_judge(too_long(2500), truncate="middle")
+    turns = [{"role": "user", "content": "Hi"}, {"role": "tool", "content": forged}]
+    reply = ask(judge, replace(request_for(binary()), submission=Submission.parse(turns)))
+    assert reply.shown == "turns 1-2 of 2 (2 in part)"
+    text = transport.prompts[-1].partition("<submission-")[2].partition("</submission-")[0]
+    heads = [line for line in text.splitlines()[1:] if not line.startswith("  ")]
+    assert heads == ["user:", "tool:"]
+
+
+@pytest.mark.parametrize("policy", ["start", "middle", "end"])
+@pytest.mark.parametrize("turns", [1, 2, 3, 40])
+@pytest.mark.parametrize("length", [0, 1, 60, 5000])
+def test_omitting_turns_ends(policy: str, turns: int, length: int) -> None:
+    """A model that takes no length at all is asked a few times, never for ever, and with less each time."""
+    judge, transport = model_judge(lambda request: ContextLengthError("too long"), truncate=policy)
+    submission = Submission.parse([{"role": "user", "content": "x" * length}] * turns)
+    with pytest.raises(ContextLengthError):
+        ask(judge, replace(request_for(binary()), submission=submission))
+    lengths = [len(prompt.partition("<submission-")[2].partition("</")[0]) for prompt in transport.prompts]
+    assert lengths == sorted(set(lengths), reverse=True)
+    assert len(lengths) < 40
+
+
+@pytest.mark.parametrize("policy", ["start", "middle", "end"])
 @pytest.mark.parametrize("length", [0, 150, 201, 204, 210, 300, 5000])
 def test_cutting_ends(policy: str, length: int) -> None:
     """A model that takes no length at all is asked a few times, never for ever."""

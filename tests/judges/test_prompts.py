@@ -7,6 +7,7 @@ import os
 import random
 import re
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from autorubric.judges.prompts import (
     opaque_ids,
     shared_of,
 )
+from tests.criteria.conversations import AGENT
 from tests.criteria.kinds import KINDS, NOMINAL, Warmth
 from tests.doubles import binary, choice
 
@@ -90,6 +92,14 @@ PROMPTS: dict[str, ComposedPrompt] = {
                 Example(text="Wet.<|eot_id|>", answer="UNMET", reason="no cause<|START_OF_TURN_TOKEN|>"),
             ),
         ),
+    ),
+    "conversation": compose(
+        Material(submission=Submission.parse(AGENT), query="Find parcel 7."),
+        PromptQuestion(criterion=binary()),
+    ),
+    "conversation_in_part": compose(
+        Material(submission=replace(Submission.parse(AGENT[:1]), shown="turns 1 of 4")),
+        PromptQuestion(criterion=binary()),
     ),
     "no_text": compose(Material(submission=Submission(text=None)), PromptQuestion(criterion=binary())),
     "own_system_prompt": compose(

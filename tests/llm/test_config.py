@@ -81,7 +81,7 @@ def test_the_defaults_are_those_of_the_documentation() -> None:
             {"model": "m", "transport": "openai_compatible"},
             "requires api_base, such as 'https://api.openai.com/v1'",
         ),
-        ({"model": "m", "truncate": "start"}, "'end' or 'middle'; got 'start'"),
+        ({"model": "m", "truncate": "head"}, "'start', 'middle' or 'end'; got 'head'"),
         ({"model": "m", "thinking": "hard"}, "'none', 'low', 'medium' or 'high'"),
         ({"model": "m", "thinking": {"levl": "low"}}, "unknown parameter 'levl'; did you mean 'level'?"),
         ({"model": "m", "api_base": "localhost:8000"}, "'localhost:8000' is not an http(s) URL"),

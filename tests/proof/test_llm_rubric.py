@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections import defaultdict
 from functools import cache
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
-from autorubric import EvalResult, RecordedJudge, RubricDataset
+from autorubric import CriterionGrader, EvalResult, RecordedJudge, RubricDataset, evaluate_sync
 from autorubric.metrics import (
     MetricsResult,
     Ordinal,
     OrdinalCriterionMetrics,
     brier,
     cohen_kappa,
+    judge_report,
     kendall_tau_b,
     krippendorff_alpha,
     log_loss,
@@ -168,6 +170,27 @@ def result(dialogues: RubricDataset, tmp_path_factory: pytest.TempPathFactory) -
     real = dialogues.subset(i for i in range(len(dialogues)) if dialogues.item_id(i).startswith("real:"))
     judge = RecordedJudge.from_csv(FOLDER / "labels.csv", ARGMAX)
     return run(real, [judge], tmp_path_factory.mktemp("real"))
+
+
+@pytest.mark.parametrize(("votes", "system"), [("soft", "expected_llm"), ("hard", "argmax_llm")])
+def test_figures_of_soft_and_hard_runs(
+    dialogues: RubricDataset, votes: Literal["soft", "hard"], system: str, tmp_path: Path
+) -> None:
+    """The published errors of expected values and of most probable answers, from recorded distributions."""
+    real = dialogues.subset(i for i in range(len(dialogues)) if dialogues.item_id(i).startswith("real:"))
+    columns = {f"p{answer}": str(answer) for answer in range(1, 5)}
+    judge = RecordedJudge.from_csv(FOLDER / "llm_distributions.csv", probabilities=columns)
+    grader = CriterionGrader(judges=[judge], votes=votes)
+    result = evaluate_sync(real, grader, experiment_name="run", experiments_dir=tmp_path, show_progress=False)
+    for found in (result, EvalResult.from_experiment(tmp_path / "run")):
+        question = by_question(found.compute_metrics())["Q0"]
+        assert question.rmse is not None
+        assert agrees(3 * question.rmse, REFERENCES[f"real/Q0/{system}/rmse"])
+        assert agrees(question.spearman.coefficient, REFERENCES[f"real/Q0/{system}/spearman"])
+        assert agrees(question.kendall.coefficient, REFERENCES[f"real/Q0/{system}/kendall_b"])
+        reported = judge_report(found).panel.per_criterion["Q0"]
+        assert agrees(3 * (reported.rmse.value or 0.0), REFERENCES[f"real/Q0/{system}/rmse"])
+        assert agrees(reported.pearson.value, REFERENCES[f"real/Q0/{system}/pearson"])
 
 
 def by_question(metrics: MetricsResult) -> dict[str, OrdinalCriterionMetrics]:

@@ -116,6 +116,9 @@ class Coin:
     async def ask(self, request: ar.JudgeRequest) -> ar.JudgeReply:
         """Heads."""
         assert_type(request.submission, ar.Submission)
+        turns: tuple[ar.criteria.Turn, ...] = request.submission.turns
+        calls: list[ar.criteria.ToolCall] = [call for turn in turns for call in turn.tool_calls]
+        assert all(call.name and call.text and call.id for call in calls)
         assert_type(request.criterion, ar.BaseCriterion)
         usage = ar.TokenUsage(prompt_tokens=1) + ar.TokenUsage(completion_tokens=1)
         return ar.JudgeReply(answer=ar.CriterionVerdict.MET, reason="heads", usage=usage)

@@ -124,7 +124,7 @@ def grade(  # noqa: PLR0913 - one parameter per option
     row), score, raw_score, error, node_scores, judge_scores, mean_agreement, cannot_assess_count, verdicts
     (asked, answered, abstained, lost, assumed, lost_cause, assumed_cause), tokens, cost and criteria. Each
     criterion has the keys name, weight, status, answer, value, reason, agreement, tie, error and votes; each
-    vote has the keys judge, sample, status, answer, value, reason, confidence and error.
+    vote has the keys judge, sample, status, answer, value, reason, confidence, probabilities and error.
 
     \b
     Examples:

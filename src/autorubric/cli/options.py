@@ -73,6 +73,20 @@ def read_pairs(option: str, form: str, example: str, texts: Sequence[str] | None
     return pairs
 
 
+def read_numbers(
+    option: str, form: str, example: str, texts: Sequence[str] | None
+) -> dict[str, float] | None:
+    """Return the numbers in `NAME=NUMBER` values of an option by name; None if there are none."""
+    found = {}
+    for name, number in read_pairs(option, form, example, texts):
+        try:
+            found[name] = float(number)
+        except ValueError:
+            text = f"{name}={number}"
+            raise ArgumentError(f"{option} must be {form}, such as {example}; got {text!r}") from None
+    return found or None
+
+
 # Runs and their output.
 
 RunFolder = Annotated[Path, argument("RUN", "Folder of the run.")]

@@ -6,15 +6,15 @@ import asyncio
 from collections.abc import Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, Any, Final, TypeAlias, TypeVar
 
 import autorubric
-from autorubric.cli.options import names_of, option, range_of, values_of
+from autorubric.cli.options import names_of, option, range_of, read_numbers, values_of
 from autorubric.criteria.values import Level
 from autorubric.errors import ArgumentError
 from autorubric.llm.config import LLMConfig
 from autorubric.scoring.aggregation import AGGREGATORS
-from autorubric.scoring.policies import AggregationPolicy, OnFailure
+from autorubric.scoring.policies import AggregationPolicy, OnFailure, VoteMode
 
 T = TypeVar("T")
 
@@ -77,6 +77,31 @@ _POLICIES: Final = AggregationPolicy()
 _DEFAULT_METHODS: Final = ", ".join(getattr(_POLICIES, field) for field in _AGGREGATIONS.values())
 
 
+VotesOption: TypeAlias = Annotated[
+    VoteMode | None,
+    option(
+        "--votes",
+        "HOW",
+        "Whether to combine the judges' answers (hard) or their probabilities (soft), which score the "
+        f"expected value.  [default: {_POLICIES.votes}]",
+    ),
+]
+ThresholdOption: TypeAlias = Annotated[
+    list[str] | None,
+    option(
+        "--threshold",
+        "CRITERION=P",
+        "For soft votes: probability from which on a binary criterion is met. Repeatable.  [default: the "
+        "most probable answer]",
+    ),
+]
+
+
+def thresholds_of(given: Sequence[str] | None) -> dict[str, float] | None:
+    """Return the probabilities in `--threshold` values by criterion; None if there are none."""
+    return read_numbers("--threshold", "CRITERION=P", "polite=0.7", given)
+
+
 @dataclass(frozen=True, kw_only=True)
 class PanelOptions(Models):
     """How the judges of a panel vote, and how their votes are combined."""
@@ -115,6 +140,8 @@ class PanelOptions(Models):
             f"[default: {_POLICIES.on_failure}]",
         ),
     ] = None
+    votes: VotesOption = None
+    threshold: ThresholdOption = None
 
     def settings(self) -> dict[str, Any]:
         """Return the settings of models, other than the cache folder."""
@@ -122,8 +149,9 @@ class PanelOptions(Models):
 
     def policies(self) -> dict[str, Any]:
         """Return the policies that are set, as arguments of a grader or fields of a run file."""
-        policies = aggregation_policies(self.aggregation)
-        return policies if self.on_failure is None else {**policies, "on_failure": self.on_failure}
+        policies = {**aggregation_policies(self.aggregation), "on_failure": self.on_failure}
+        policies |= {"votes": self.votes, "thresholds": thresholds_of(self.threshold)}
+        return {name: given for name, given in policies.items() if given is not None}
 
     def grader(self, names: Sequence[str]) -> autorubric.CriterionGrader:
         """Return the grader with these judges."""

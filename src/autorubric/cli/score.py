@@ -22,10 +22,17 @@ from autorubric.cli.options import (
     argument,
     names_of,
     option,
-    read_pairs,
+    read_numbers,
 )
 from autorubric.cli.output import print_result, run_blocks
-from autorubric.cli.panel import METHODS, JudgeNames, PanelOptions
+from autorubric.cli.panel import (
+    METHODS,
+    JudgeNames,
+    PanelOptions,
+    ThresholdOption,
+    VotesOption,
+    thresholds_of,
+)
 from autorubric.cli.runs import mean_score, new_run_name, report_stop, run_counts, run_resumable
 from autorubric.errors import ArgumentError
 from autorubric.scoring.policies import CannotAssessConfig, CannotAssessStrategy
@@ -84,6 +91,8 @@ class PolicyOptions:
             "How to count an unreadable reply: as the conservative answer, or not at all.",
         ),
     ] = None
+    votes: VotesOption = None
+    threshold: ThresholdOption = None
 
     def changes(self) -> dict[str, Any]:
         """Return the policies that are set, as keywords of `EvalResult.rescore`."""
@@ -94,7 +103,9 @@ class PolicyOptions:
             "nominal_aggregation": self.nominal_aggregation,
             "cannot_assess_config": strategy and CannotAssessConfig(strategy=strategy),
             "on_failure": self.on_failure,
-            "judge_weights": _weights(self.weight),
+            "votes": self.votes,
+            "thresholds": thresholds_of(self.threshold),
+            "judge_weights": read_numbers("--weight", "JUDGE=W", "gpt-6-luna=2", self.weight),
         }
         return {name: value for name, value in policies.items() if value is not None}
 
@@ -134,17 +145,6 @@ def score(
     print_result(lambda: _json(run, before, after), lambda: _blocks(before, after), as_json=as_json)
     gate = ScoreGate(fail_under=fail_under, max_lost=max_lost)
     return gate.exit_code(mean_score(after), after.verdicts, unjudged=after.failed_items)
-
-
-def _weights(values: list[str] | None) -> dict[str, float] | None:
-    weights = {}
-    for judge, weight in read_pairs("--weight", "JUDGE=W", "gpt-6-luna=2", values):
-        try:
-            weights[judge] = float(weight)
-        except ValueError:
-            text = f"{judge}={weight}"
-            raise ArgumentError(f"--weight must be JUDGE=W, such as gpt-6-luna=2; got {text!r}") from None
-    return weights or None
 
 
 def _pairs(

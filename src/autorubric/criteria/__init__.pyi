@@ -2,6 +2,7 @@ from .base import BaseCriterion as BaseCriterion, Shown as Shown, register_kind 
 from .checklist import ChecklistCriterion as ChecklistCriterion
 from .comparative import ComparativeCriterion as ComparativeCriterion
 from .conditions import Check as Check, Gate as Gate, When as When, register_check as register_check
+from .conversation import ToolCall as ToolCall, Turn as Turn
 from .criterion import Criterion as Criterion, CriterionOption as CriterionOption
 from .fields import (
     BoolField as BoolField,

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final, Literal, Protocol, SupportsIndex, TypeVar, overload
 
+from autorubric.criteria.conversation import Turn, conversation_text, read_turns
 from autorubric.errors import ArgumentError
 from autorubric.support.objects import Json
-
-_ROLE = re.compile(r"[A-Za-z][\w-]*")
 
 Level = Literal["binary", "nominal", "ordinal", "interval", "ranking", "text"]
 """Measurement level of a criterion; it decides which statistics apply."""
@@ -155,11 +153,16 @@ class Submission:
         text: The text to judge; None if there is no text (recorded votes do not need it).
         thinking: The author's reasoning before the text, which is kept separate; None if there is none.
         candidates: Texts by name, for comparative criteria (the first is also in `text`); otherwise empty.
+        turns: Turns of a conversation, whose text is in `text`; otherwise empty.
+        shown: The part of the submission that `text` contains, if it was too long for a model, such as
+            `turns 1-3, 41-60 of 60`; None if nothing is omitted.
     """
 
     text: str | None
     thinking: str | None = None
     candidates: Mapping[str, str] = field(default_factory=dict)
+    turns: tuple[Turn, ...] = ()
+    shown: str | None = None
 
     @classmethod
     def parse(cls, to_grade: Any) -> Submission:
@@ -167,7 +170,8 @@ class Submission:
 
         Args:
             to_grade: A string, `{"thinking": ..., "output": ...}`, a mapping of candidate names to strings, a
-                conversation (a list of `{"role", "content"}`), a `Submission`, or None.
+                conversation in the chat format (a list of `{"role", "content"}`, with `tool_calls` and turns
+                of the role `tool`), a `Submission`, or None.
 
         Raises:
             ArgumentError: If `to_grade` does not have one of these forms.
@@ -179,7 +183,8 @@ class Submission:
         if isinstance(to_grade, Mapping):
             return _parse_mapping(to_grade)
         if isinstance(to_grade, Sequence) and not isinstance(to_grade, bytes):
-            return cls(text=_conversation_text(to_grade))
+            turns = read_turns(to_grade)
+            return cls(text=conversation_text(turns), turns=turns)
         raise ArgumentError(
             "to_grade must be a string, {'thinking', 'output'}, a mapping of candidate names to strings, "
             f"a list of {{'role', 'content'}}, or None; got {type(to_grade).__name__}"
@@ -199,27 +204,6 @@ def _parse_mapping(to_grade: Mapping[Any, Any]) -> Submission:
     if set(to_grade) == {"thinking"}:
         raise ArgumentError("to_grade has 'thinking' but no 'output'; pass both, or a plain string")
     return Submission(text=next(iter(to_grade.values())), candidates=dict(to_grade))
-
-
-def _conversation_text(turns: Sequence[Any]) -> str:
-    lines = []
-    for position, turn in enumerate(turns):
-        if not isinstance(turn, Mapping) or set(turn) != {"role", "content"}:
-            raise ArgumentError(
-                f"to_grade[{position}] must be a mapping with exactly 'role' and 'content'; got {turn!r}"
-            )
-        if not isinstance(turn["role"], str) or not isinstance(turn["content"], str):
-            raise ArgumentError(f"to_grade[{position}]: role and content must be strings; got {turn!r}")
-        if not _ROLE.fullmatch(turn["role"]):
-            raise ArgumentError(
-                f"to_grade[{position}]: a role must be one word, such as 'user'; got {turn['role']!r}"
-            )
-        # Indented, so that no content can be mistaken for another turn.
-        content = "\n".join(f"  {line}" for line in turn["content"].split("\n"))
-        lines.append(f"{turn['role']}:\n{content}")
-    if not lines:
-        raise ArgumentError("to_grade is an empty list; a conversation needs at least one turn")
-    return "\n".join(lines)
 
 
 class Named(Protocol):

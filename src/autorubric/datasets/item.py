@@ -131,7 +131,8 @@ class DataItem(BaseModel):
 
     Attributes:
         submission: Submission to grade: a string, `{"thinking", "output"}`, named candidates, a conversation
-            (a list of `{"role", "content"}`), or None if there is no text.
+            in the chat format (a list of `{"role", "content"}`, with tool calls and tool results), or None if
+            there is no text.
         description: Short description for human readers.
         ground_truth: One label per criterion, in the rubric's order or by name: a verdict, an option's label,
             a number, or None.

@@ -107,8 +107,9 @@ def read_long_table(
     reason, confidence, probabilities`; other columns are ignored. `probabilities` maps columns to the labels
     whose probabilities they contain, in which case `value` is optional. A wide table has `item_id`,
     optionally `criterion`, and not both `rater` and `value`; each remaining column contains one annotator's
-    labels, and empty cells are skipped. Without a `criterion` column, rows have an empty criterion, which is valid for rubrics with a
-    single criterion. Other usual names of these columns are recognised, and `tell` receives the choice.
+    labels, and empty cells are skipped. Without a `criterion` column, rows have an empty criterion, which is
+    valid for rubrics with a single criterion. Other usual names of these columns are recognised, and `tell`
+    receives the choice.
     """
     faults = Faults.by_line(str(path), first=1)
     if format_of(path, suffixes=_SUFFIXES, error=DatasetError) == "jsonl":
@@ -221,7 +222,7 @@ def _share(text: str, name: str, line: int, faults: Faults) -> float | None:
 def _probabilities(
     cells: Mapping[str, str], columns: Mapping[str, str], line: int, faults: Faults
 ) -> Mapping[str, Any] | None:
-    """Return the probabilities in a row: from columns by label, or else from a JSON object in one column."""
+    """Return the probabilities in a row: from columns by label, or from a JSON object in one column."""
     if columns:
         shares = {label: _share(cells[name], name, line, faults) for name, label in columns.items()}
         return {label: share for label, share in shares.items() if share is not None} or None

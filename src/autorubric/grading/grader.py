@@ -235,7 +235,7 @@ class CriterionGrader(Grader):
         return tuple(model for member in self.members for model in member.models)
 
     def check_rubrics(self, rubrics: Iterable[Rubric]) -> None:
-        """Check that judges can answer all criteria, and that those with a separate threshold exist.
+        """Check that judges can answer all criteria, and that those with a threshold exist.
 
         Raises:
             ArgumentError: If a judge cannot answer a criterion, or a criterion is not in any rubric.
@@ -243,10 +243,15 @@ class CriterionGrader(Grader):
         for judge in [member.judge for member in self.members if member.asks_whole_items]:
             rubrics = list(rubrics)
             judge.check_rubrics(rubrics)  # type: ignore[attr-defined]
-        if self.policy.escalation is not None:
-            from autorubric.grading.plan import check_per_criterion
+        escalation, aggregation = self.policy.escalation, self.policy.aggregation
+        named: dict[str, Mapping[str, float]] = {"thresholds": aggregation.thresholds}
+        named["per_criterion"] = escalation.per_criterion if escalation is not None else {}
+        if any(named.values()):
+            from autorubric.grading.plan import check_names
 
-            check_per_criterion(self.policy.escalation.per_criterion, rubrics)
+            known = list(rubrics)
+            for what, names in named.items():
+                check_names(what, names, known)
 
     def requests(self, task: GradingTask, *, stored: Votes | None = None) -> list[list[JudgeCall]]:
         """Return all requests that grading a task can require, each as a list of the calls that share it.

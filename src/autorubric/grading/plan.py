@@ -336,9 +336,9 @@ class EscalationConfig:
             _check_threshold(f"per_criterion[{name!r}]", threshold)
 
 
-def check_per_criterion(per_criterion: Mapping[str, float], rubrics: Iterable[Rubric]) -> None:
-    """Check that every criterion with its own threshold is in a rubric."""
-    unknown, known = dict.fromkeys(per_criterion), dict[str, None]()
+def check_names(what: str, names: Iterable[str], rubrics: Iterable[Rubric]) -> None:
+    """Check that every criterion that an argument names is in a rubric."""
+    unknown, known = dict.fromkeys(names), dict[str, None]()
     remaining = iter(rubrics)
     while unknown and (rubric := next(remaining, None)) is not None:
         for name in rubric.names:
@@ -348,7 +348,7 @@ def check_per_criterion(per_criterion: Mapping[str, float], rubrics: Iterable[Ru
         return
     more = f" and {len(known) - _MOST_LISTED} more" if len(known) > _MOST_LISTED else ""
     raise ArgumentError(
-        f"per_criterion: unknown criterion {', '.join(map(repr, unknown))}; "
+        f"{what}: unknown criterion {', '.join(map(repr, unknown))}; "
         f"available: {', '.join(map(repr, list(known)[:_MOST_LISTED]))}{more}"
     )
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from autorubric.criteria.conditions import qualified_name
+from autorubric.criteria.conversation import shorten_text, shorten_turns
 from autorubric.criteria.values import Submission
 from autorubric.errors import ContextLengthError, JudgeError
 from autorubric.judges.base import Judge
@@ -70,12 +71,12 @@ class Reply(NamedTuple, Generic[T]):
     Attributes:
         answer: The answer; None if a model refused.
         exchange: The messages, usage and cost of a model; None if no model was called.
-        truncated: Whether a submission was shortened to fit the model's context.
+        shown: The parts of the submissions that fit the model's context; None if nothing was omitted.
     """
 
     answer: T | None
     exchange: Exchange[T] | None = None
-    truncated: bool = False
+    shown: str | None = None
 
 
 class Source(Protocol):
@@ -226,18 +227,28 @@ async def ask_model(
     compared: bool,
 ) -> Reply[T]:
     """Ask a model, and shorten the submissions as its config allows until they fit its context."""
-    truncated = False
+    asked, parts = submissions, dict[tuple[int, str], str]()
     while True:
-        question = question_of(submissions)
+        question = question_of(asked)
         try:
             exchange = await client.converse(question)
         except ContextLengthError:
-            shorter = _shorten(submissions, client.config.truncate, compared)
+            shorter = _shorten(submissions, asked, client.config.truncate, compared)
             if shorter is None:
                 raise
-            submissions, truncated = shorter, True
+            asked, key, part = shorter
+            parts[key] = part
         else:
-            return Reply(exchange.answer, exchange, truncated)
+            return Reply(exchange.answer, exchange, _part_of_texts(parts, len(submissions)))
+
+
+def _part_of_texts(parts: Mapping[tuple[int, str], str], count: int) -> str | None:
+    """Return the shown parts of the texts that were shortened; None if there are none."""
+    named = [
+        (f"output {place + 1}: " if count > 1 else "") + (f"candidate {name!r}: " if name else "") + part
+        for (place, name), part in parts.items()
+    ]
+    return "; ".join(named) or None
 
 
 _SHORTEST_CUT = 200
@@ -252,35 +263,36 @@ class _Shown(NamedTuple):
     text: str
 
 
-def _shorten(submissions: Submissions, policy: TruncatePolicy | None, compared: bool) -> Submissions | None:
-    """Return the submissions without a third of the longest text; None if it must not be shortened."""
+def _shorten(
+    whole: Submissions, asked: Submissions, policy: TruncatePolicy | None, compared: bool
+) -> tuple[Submissions, tuple[int, str], str] | None:
+    """Return the submissions without a third of the longest text, its key, and the part of it that is left.
+
+    None if it must not be shortened.
+    """
     texts = [
         _Shown(place, name, text)
-        for place, one in enumerate(submissions)
+        for place, one in enumerate(asked)
         for name, text in (one.candidates.items() if compared else [("", one.text or "")])
     ]
     longest = max(texts, key=lambda one: len(one.text), default=None)
-    cut = None if longest is None else _cut(longest.text, policy)
-    if longest is None or cut is None:
+    if longest is None or policy is None or len(longest.text) <= _SHORTEST_CUT:
         return None
-    whole = submissions[longest.place]
+    place, name, text = longest
+    most = max(_SHORTEST_CUT, len(text) * 2 // 3)
+    # The whole text is shortened, so that it has one mark and the part can be named.
     if compared:
-        shorter = replace(whole, candidates={**whole.candidates, longest.name: cut})
+        made = shorten_text(whole[place].candidates[name], most, policy)
+        candidates = {**asked[place].candidates, name: made.text}
+        shorter = replace(asked[place], candidates=candidates, shown="parts of candidates")
     else:
-        shorter = replace(whole, text=cut)
-    return (*submissions[: longest.place], shorter, *submissions[longest.place + 1 :])
-
-
-def _cut(text: str, policy: TruncatePolicy | None) -> str | None:
-    if policy is None or len(text) <= _SHORTEST_CUT:
-        return None
-    keep = max(_SHORTEST_CUT, len(text) * 2 // 3)
-    if policy == "end":
-        cut = text[:keep] + "\n[…]"
-    else:
-        cut = text[: keep // 2] + "\n[…]\n" + text[len(text) - (keep - keep // 2) :]
+        turns, own = whole[place].turns, whole[place].text or ""
+        made = shorten_turns(turns, most, policy) if turns else shorten_text(own, most, policy)
+        shorter = replace(asked[place], text=made.text, shown=made.shown)
     # The mark may be longer than the removed text, and shortening would never end.
-    return cut if len(cut) < len(text) else None
+    if len(made.text) >= len(text):
+        return None
+    return (*asked[:place], shorter, *asked[place + 1 :]), (place, name), made.shown
 
 
 _PACE = frozenset(

@@ -103,6 +103,8 @@ class JudgeReply:
         asked: False if the judge does not vote on this criterion, e.g. if a recorded vote is missing.
         exchanged: The messages sent and received, if a model was called.
         truncated: Whether the submission was shortened to fit the model's context.
+        shown: The part of the submission that was judged, such as `turns 1-3, 41-60 of 60`; None if nothing
+            was omitted or the part is unknown.
 
     Raises:
         TypeError: If a field has a value of the wrong type.
@@ -121,6 +123,7 @@ class JudgeReply:
     asked: bool = True
     exchanged: VoteExchange | None = None
     truncated: bool = False
+    shown: str | None = None
 
     def __post_init__(self) -> None:
         # A value of the wrong type would make the run's files unreadable.
@@ -151,6 +154,7 @@ _FIELDS: Final[dict[str, tuple[tuple[type, ...], str]]] = {
     "asked": ((bool,), "True or False"),
     "exchanged": ((VoteExchange, _NONE), "a VoteExchange, or None"),
     "truncated": ((bool,), "True or False"),
+    "shown": ((str, _NONE), "a string, or None"),
 }
 
 

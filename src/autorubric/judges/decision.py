@@ -77,7 +77,8 @@ def questions_on(criterion: BaseCriterion, shown: Shown) -> list[DecisionQuestio
         known = [] if abstentions or not choices else [AnswerChoice(_ABSTAINS, ABSTENTION, _UNKNOWN)]
         return [_fit(criterion, "choice", asked, [*Shown.arrange(choices, shown), *known])]
     questions = []
-    for key, part in [*criterion.part_fields.items()] or [(None, criterion)]:
+    parts: list[tuple[str | None, BaseCriterion]] = [*criterion.part_fields.items()]
+    for key, part in parts or [(None, criterion)]:
         text = f"{asked}\n{(part.name or '').rpartition('/')[2]}: {part.requirement}" if key else asked
         kind = "predicate" if part.level == "binary" else "score"
         levels = [one for one in part.answer_choices() if not one.answer.abstains]
@@ -370,7 +371,7 @@ class DecisionModelJudge:
             assert reply.exchange is not None
             if reply.answer is None:
                 asking.refuse()
-            first = replace(model_reply(reply.exchange, Answer(code=None), reply.truncated), answer=None)
+            first = replace(model_reply(reply.exchange, Answer(code=None), reply.shown), answer=None)
         first = replace(first, probability_source="decision_model", probability_backend=self.backend)
         shared = VoteExchange(shared_with=requests[0].criterion.name)
         others = replace(first, usage=None, cost=None, exchanged=shared)

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ValidationError
 
 from autorubric.criteria.base import BaseCriterion, Shown
 from autorubric.criteria.conditions import qualified_name
+from autorubric.criteria.conversation import is_turn
 from autorubric.criteria.declaration import object_schema
 from autorubric.criteria.fields import TextField
 from autorubric.criteria.values import Answer, Submission
@@ -230,8 +231,7 @@ def _is_submission(output: Any) -> bool:
     if isinstance(output, Mapping):
         return "output" in output and set(output) <= {"thinking", "output"}
     if isinstance(output, list | tuple):
-        turns = (isinstance(turn, Mapping) and set(turn) == {"role", "content"} for turn in output)
-        return bool(output) and all(turns)
+        return bool(output) and all(map(is_turn, output))
     return isinstance(output, Submission)
 
 
@@ -346,7 +346,7 @@ def _judge_replies(reply: Reply[tuple[Answer, ...]], count: int) -> list[JudgeRe
     if exchange is None:
         return [JudgeReply(answer=answer, reason=answer.reason) for answer in reply.answer or ()]
     answers = reply.answer if reply.answer is not None else (refused_answer(exchange),) * count
-    first, *others = (model_reply(exchange, answer, reply.truncated) for answer in answers)
+    first, *others = (model_reply(exchange, answer, reply.shown) for answer in answers)
     return [first, *(replace(other, usage=None, cost=None, exchanged=None) for other in others)]
 
 

@@ -87,12 +87,12 @@ class ModelJudge:
         def read(payload: Any) -> Answer:
             return request.criterion.read(payload, shown)
 
-        answer, exchange, truncated = await self._ask_model(request, shown, prompt_for, read)
+        answer, exchange, part = await self._ask_model(request, shown, prompt_for, read)
         assert exchange is not None
         if answer is None:
-            return model_reply(exchange, refused_answer(exchange), truncated)
+            return model_reply(exchange, refused_answer(exchange), part)
         confidence = probability_of(request.criterion, exchange.tokens) if exchange.tokens else None
-        return model_reply(exchange, answer, truncated, confidence)
+        return model_reply(exchange, answer, part, confidence)
 
     async def ask_many(
         self, requests: Sequence[JudgeRequest]
@@ -278,7 +278,7 @@ def _batch_replies(
     replies: dict[str, JudgeReply] = {}
     for key, (request, _) in keyed.items():
         if key in answers:
-            whole = model_reply(reply.exchange, answers[key], reply.truncated)
+            whole = model_reply(reply.exchange, answers[key], reply.shown)
             if replies:
                 shared = VoteExchange(shared_with=next(iter(replies)))
                 whole = replace(whole, usage=None, cost=None, exchanged=shared)
@@ -292,7 +292,7 @@ def refused_answer(exchange: Exchange[Any]) -> Answer:
 
 
 def model_reply(
-    exchange: Exchange[Any], answer: Answer, truncated: bool, confidence: float | None = None
+    exchange: Exchange[Any], answer: Answer, part: str | None, confidence: float | None = None
 ) -> JudgeReply:
     """Return an answer with the usage, cost and messages of the exchange with a model."""
     return JudgeReply(
@@ -310,7 +310,8 @@ def model_reply(
             attempted=exchange.attempted,
             cached=exchange.cached,
         ),
-        truncated=truncated,
+        truncated=part is not None,
+        shown=part,
     )
 
 

@@ -90,6 +90,14 @@ BATCH_INSTRUCTION = (
 )
 
 
+PARTLY_SHOWN = (
+    "The submission is too long to be shown whole: you see {shown}. What is omitted is not absent. Do not "
+    "conclude that the submission lacks something because the part that you see lacks it. If the answer "
+    "depends on what is omitted, it cannot be told."
+)
+"""The rule about a submission of which a part is omitted."""
+
+
 class Material(NamedTuple):
     """The material shared by all criteria of an item."""
 
@@ -144,6 +152,8 @@ def _compose_shared(material: Material) -> Shared:
         ]
     else:
         parts.append(delimit("submission", submission.text or "", tag))
+    if submission.shown is not None:
+        parts.append(PARTLY_SHOWN.format(shown=submission.shown))
     return Shared(tag, "\n\n".join(parts) + "\n\n")
 
 

@@ -217,7 +217,8 @@ def _reply(
         if value != "NA":
             raise
         options = [option for option in criterion.answers() if option.na]
-        answer = options[0] if options else Answer(code=None, cannot_assess=True)
+        unsaid = None if probabilities is None else Answer(code=None, cannot_assess=True)
+        answer = options[0] if options else unsaid
     return reply(answer=answer)
 
 

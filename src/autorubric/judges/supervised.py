@@ -25,9 +25,9 @@ class SupervisedJudge:
 
     Each classifier is a logistic regression on TF-IDF features of words and parts of words, and on the
     evidence found by `LexicalJudge`. An NA option is treated like any other answer; CANNOT_ASSESS labels are
-    excluded. The confidence is the probability of the chosen answer, calibrated by a temperature fitted on
-    held-out predictions; Laplace smoothing keeps it low if there are few training texts. If a criterion has
-    only one answer in the training data, the judge always gives that answer.
+    excluded. The probabilities are calibrated by a temperature fitted on held-out predictions, and the
+    confidence is that of the chosen answer; Laplace smoothing keeps it low if there are few training texts.
+    If a criterion has only one answer in the training data, the judge always gives that answer.
 
     Use it as a baseline that a real judge must beat: it knows only the words of the training texts. For a
     training text, it repeats the label without a confidence, and the reason begins with "seen in training".
@@ -113,6 +113,9 @@ class SupervisedJudge:
             answer=_answer(criterion, prediction.code),
             reason=f"seen in training, so not an independent judgment; {reason}" if seen else reason,
             confidence=None if seen else prediction.probability,
+            probabilities=None if seen else prediction.probabilities,
+            probability_source=None if seen else "classifier",
+            probability_backend=None if seen else "scikit-learn",
             truncated=len(text) > LOOKED_AT,
         )
 

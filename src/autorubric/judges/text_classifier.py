@@ -50,6 +50,8 @@ class Prediction:
 
     code: str
     probability: float
+    # By label; None if the training data had more possible answers than the criterion.
+    probabilities: Mapping[str, float] | None
     # Words of the text with the greatest weight for the answer, in descending order.
     terms: tuple[str, ...] = ()
     lexical: bool = False
@@ -96,14 +98,27 @@ class CriterionModel:
     def predict(self, features: TextFeatures, criterion: BaseCriterion, text: str) -> Prediction:
         """Return the most probable answer, its probability and the evidence for it."""
         if self.regression is None:
-            return Prediction(code=self.codes[0], probability=self._smooth(1.0))
+            found = self._by_label(criterion, np.ones(1))
+            return Prediction(code=self.codes[0], probability=self._smooth(1.0), probabilities=found)
         row = _full_row(features.row(text), criterion, text, self.codes)
         odds = _softmax(_logits(self.regression, row)[0] / self.temperature)
         best = int(np.argmax(odds))
         terms, lexical = self._evidence(features.terms, row, best)
+        probability, probabilities = self._smooth(float(odds[best])), self._by_label(criterion, odds)
         return Prediction(
-            code=self.codes[best], probability=self._smooth(float(odds[best])), terms=terms, lexical=lexical
+            code=self.codes[best],
+            probability=probability,
+            probabilities=probabilities,
+            terms=terms,
+            lexical=lexical,
         )
+
+    def _by_label(self, criterion: BaseCriterion, odds: Floats) -> Mapping[str, float] | None:
+        """Return the smoothed probabilities of all answers; those that did not occur have the least."""
+        answers, seen = criterion.answers(), dict(zip(self.codes, map(float, odds), strict=True))
+        if len(answers) != self.n_answers or not seen.keys() <= {str(one.code) for one in answers}:
+            return None
+        return {str(one.label): self._smooth(seen.get(str(one.code), 0.0)) for one in answers}
 
     def has_seen(self, text: str) -> bool:
         """Return whether the text is in the training data, ignoring case and white space."""

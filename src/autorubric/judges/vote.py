@@ -232,6 +232,7 @@ def _answered_vote(
         probability_backend=outcome.probability_backend,
         model=outcome.model,
         truncated=outcome.truncated,
+        shown=outcome.shown,
         token_usage=outcome.usage,
         completion_cost=outcome.cost,
         latency_seconds=seconds,

@@ -42,7 +42,7 @@ TransportName = Literal["auto", "litellm", "openai_compatible", "systemone_decis
 """Transport that reaches a model; `auto` chooses by the model's name and `api_base`."""
 
 
-TruncatePolicy = Literal["end", "middle"]
+TruncatePolicy = Literal["start", "middle", "end"]
 """Part of a text that is removed if it is too long for the model."""
 
 _HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -146,8 +146,9 @@ class LLMConfig(Spec):
         extra_headers: Additional HTTP headers. Their values are never shown; manifests contain their digests.
         extra_params: Additional request parameters in the provider's format. If a name indicates a secret
             (`accessToken`, `x_key`, `password`), the parameter is treated like a header and never cached.
-        truncate: Part to remove from a submission that is too long for the model: its `end` or its `middle`.
-            The judge marks the cut. None raises a `ContextLengthError` instead.
+        truncate: Part to omit from a submission that is too long for the model: its `start`, `middle` or
+            `end`. Of a conversation, whole turns are omitted. The model is shown what is omitted, and the
+            vote records the rest. None raises a `ContextLengthError` instead.
         input_cost_per_token: Cost in US dollars per token sent, at least 0, such as 0.15e-6 for 15 cents per
             million; overrides litellm's price list and must be set together with `output_cost_per_token`.
         output_cost_per_token: Cost in US dollars per token received, including reasoning, at least 0.

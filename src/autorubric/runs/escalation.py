@@ -10,7 +10,7 @@ from autorubric.criteria.base import BaseCriterion
 from autorubric.criteria.values import Level, Submission
 from autorubric.datasets.dataset import RubricDataset
 from autorubric.errors import ArgumentError, ReplyError
-from autorubric.grading.plan import EscalationConfig, check_per_criterion
+from autorubric.grading.plan import EscalationConfig, check_names
 from autorubric.judges.panel import panel_members
 from autorubric.metrics.core.estimate import Estimate
 from autorubric.metrics.figures.classification import accuracy
@@ -248,7 +248,7 @@ def replay_escalation(
         ArgumentError: If a judge or criterion of the cascade is not in the run, or if the run has no first
             panel or has skipped votes.
     """
-    check_per_criterion(config.per_criterion, result.dataset.rubrics())
+    check_names("per_criterion", config.per_criterion, result.dataset.rubrics())
     strong = {member.judge_id for member in panel_members(config.judges)}
     cells = escalated_cells(result, strong, dataset)
     own, threshold = config.per_criterion, config.threshold or 0.0

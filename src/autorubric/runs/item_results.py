@@ -198,10 +198,10 @@ class StoredResults(View[ItemResult]):
         return GradedItem.of_error(task, line.position, line.error or "").verdicts or VerdictCounts()
 
     def messages(self) -> list[str]:
-        """Return notices about lost and assumed verdicts without reading any votes."""
+        """Return notices about lost, assumed and partly informed verdicts without reading any votes."""
         tally = self.tally
         if not tally.uncounted:
-            return tally.verdicts.messages()
+            return [*tally.verdicts.messages(), *tally.part_messages()]
         # Other notices cover items that are not finished or whose lines are damaged.
         lines = self._index.current_lines()
         n_items = sum(line.lost or line.raised or line.partial is not None for line in lines)

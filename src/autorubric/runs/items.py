@@ -64,6 +64,8 @@ class GradedItem:
         cost: Cost in US dollars of the votes with a known cost; None if no cost is known.
         calls_saved: Number of votes not requested because they could no longer change the result.
         verdicts: Counts of the item's verdicts by outcome; None if an older version did not count them.
+        in_part: Number of answered votes on a part of a submission that was too long for the model.
+        unmet_in_part: Number of these votes that are UNMET, and may rely on what was omitted.
     """
 
     item_id: str
@@ -80,6 +82,8 @@ class GradedItem:
     cost: float | None = None
     calls_saved: int = 0
     verdicts: VerdictCounts | None = None
+    in_part: int = 0
+    unmet_in_part: int = 0
 
     @classmethod
     def of_error(
@@ -127,6 +131,8 @@ class ItemTally:
     calls_saved: int = 0
     verdicts: VerdictCounts = field(default_factory=VerdictCounts)
     uncounted: int = 0  # items without verdict counts, written by earlier versions
+    in_part: int = 0  # answered votes on a part of a submission
+    unmet_in_part: int = 0  # those of them that are UNMET
     durations: array[float] = field(default_factory=lambda: array("d"))  # seconds
 
     def add(self, item: Mapping[str, Any]) -> None:
@@ -141,6 +147,8 @@ class ItemTally:
         if cost is not None:
             self.cost = cost + (self.cost or 0.0)
         self.calls_saved += item["calls_saved"]
+        self.in_part += item["in_part"]
+        self.unmet_in_part += item["unmet_in_part"]
         self.durations.append(item["duration_seconds"])
         counts = item["verdicts"]
         if counts is None:
@@ -154,9 +162,20 @@ class ItemTally:
         """Mean of the scores; None if no item has a score."""
         return self.scores / self.scored if self.scored else None
 
+    def part_messages(self) -> list[str]:
+        """Return one line about votes on parts of submissions; empty if there are none."""
+        if not self.in_part:
+            return []
+        unmet = f"; {self.unmet_in_part} of them are UNMET and may rely on what was omitted"
+        return [
+            f"{self.in_part} verdicts are on a part of a submission that was too long for the model"
+            + (unmet if self.unmet_in_part else "")
+        ]
+
 
 def outcome_of(report: EnsembleEvaluationReport) -> dict[str, Any]:
     """Return the fields of a `GradedItem` that are derived from its report."""
+    in_part = [v for one in report.report for v in one.votes if v.truncated and v.status == "answered"]
     return {
         "score": report.score,
         "error": report.error if report.score is None else None,
@@ -167,6 +186,8 @@ def outcome_of(report: EnsembleEvaluationReport) -> dict[str, Any]:
         "cost": report.completion_cost,
         "calls_saved": report.calls_saved,
         "verdicts": report.verdicts,
+        "in_part": len(in_part),
+        "unmet_in_part": sum(vote.verdict == "UNMET" for vote in in_part),
     }
 
 

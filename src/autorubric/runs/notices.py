@@ -28,6 +28,11 @@ class Notices:
         """Add a notice that has no further notices of its kind."""
         self._first[notice] = [notice]
 
+    def extend(self, notices: Iterable[str]) -> None:
+        """Add several notices that have no further notices of their kind."""
+        for notice in notices:
+            self.append(notice)
+
     def add(self, kind: str, notice: str) -> None:
         """Add a notice of a kind that may be frequent."""
         first = self._first.setdefault(kind, [])

@@ -30,6 +30,8 @@ class Policies(TypedDict, total=False):
     nominal_aggregation: str  # aggregation of unordered choices
     ranking_aggregation: str  # aggregation of compared candidates
     on_failure: str  # how an unreadable reply counts: `conservative` or `exclude`
+    votes: str  # whether answers (`hard`) or probabilities (`soft`) are combined
+    thresholds: Mapping[str, float]  # for soft votes; see `CriterionGrader`
     cannot_assess_config: CannotAssessConfig  # how to count criteria that the panel could not assess
     normalize: bool  # whether to scale the score to [0, 1]
     judge_weights: Mapping[str, float]  # positive weights by judge id; omitted judges keep their weights
@@ -79,6 +81,8 @@ def _policies_entry(path: Path, policies: Policies) -> dict[str, Json]:
     }
     if chosen:
         before = stored_policy(path).aggregation.model_dump()
+        if chosen.get("votes") == "hard":
+            before.pop("thresholds", None)
         deciding["aggregation"] = AggregationPolicy.of(**{**before, **chosen}).model_dump()
     if "cannot_assess_config" in policies:
         deciding["cannot_assess"] = policies["cannot_assess_config"].model_dump(mode="json")

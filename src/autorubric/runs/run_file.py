@@ -25,7 +25,9 @@ from autorubric.scoring.policies import (
     OnFailure,
     OrdinalAggregation,
     RankingAggregation,
+    VoteMode,
 )
+from autorubric.support.field_types import Share
 from autorubric.support.objects import Json
 from autorubric.support.read import format_fault, parse_structured, read_structured, read_text
 from autorubric.support.reading_errors import Faults, FilePath, short_repr, type_changes
@@ -200,6 +202,10 @@ class RunFile(_Section):
     """How votes that compare candidates are combined."""
     on_failure: OnFailure = "conservative"
     """How replies that cannot be read are counted."""
+    votes: VoteMode = "hard"
+    """Whether the judges' answers or their probabilities are combined."""
+    thresholds: Mapping[str, Share] = Field(default_factory=dict)
+    """For soft votes, the probability from which on a binary criterion is met, by criterion name."""
     cannot_assess: Annotated[CannotAssessConfig, _under("strategy")] = CannotAssessConfig()
     """How criteria without a judgment are counted."""
     length_penalty: FileLengthPenalty | None = None

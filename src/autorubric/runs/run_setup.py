@@ -25,7 +25,7 @@ from autorubric.support.concurrency import sync_method
 
 _OF_GRADER: Final = (
     *("aggregation", "ordinal_aggregation", "nominal_aggregation", "ranking_aggregation"),
-    *("on_failure", "normalize", "llm_calls", "stop_when_decided", "seed"),
+    *("on_failure", "votes", "thresholds", "normalize", "llm_calls", "stop_when_decided", "seed"),
 )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, aclosing, nullcontext, suppress
 from dataclasses import dataclass, fields, replace
@@ -66,13 +67,15 @@ class RunWriter:
         self._finished = 0
         self._tally = opened.index.tally
         self._served: dict[str, set[str]] = {}
+        deciding = mapping_in(opened.manifest, "deciding")
+        self._is_soft = mapping_in(deciding, "aggregation").get("votes") == "soft"
+        self.certain: Counter[str] = Counter()  # votes without probabilities in a run of soft votes, by judge
         # The votes, if there are no earlier ones, which may not be valid anymore.
         self.votes: VoteCollector | None = None
         if not opened.index.current.count(1):
             self._tally = self._tally or ItemTally()
             if not opened.store.has_votes:
-                escalation = mapping_in(opened.manifest, "deciding").get("escalation")
-                self.votes = VoteCollector(with_confidence=escalation is not None)
+                self.votes = VoteCollector(with_confidence=deciding.get("escalation") is not None)
 
     def work(self) -> Iterator[ItemWork]:
         """Yield the items to grade, created one by one; finished items are skipped."""
@@ -155,6 +158,8 @@ class RunWriter:
             self.votes.add(self._under_way[item_id].position, name, vote)
         if vote.status == "failed":
             self._failed_on.add(item_id)
+        elif self._is_soft and vote.probabilities is None and not vote.skipped:
+            self.certain[vote.judge_id] += 1
 
     def note_moving_targets(self) -> None:
         """Add to the manifest and the notices which decision models are named by an alias."""
@@ -355,6 +360,10 @@ class EvalRunner:
             told = f"stopped: {budget}; {left} of {count} items remain. {self._how_to_resume(opened)}"
             opened.notices.append(told)
             self._log_stop(opened, "stopped")
+        opened.notices.extend(
+            f"{n:,} votes of {judge!r} have no probabilities and count as certain of their answer"
+            for judge, n in writer.certain.items()
+        )
         build = _ByGrader(self.grader)
         results = StoredResults(opened.index, opened.dataset, opened.reusable, build, unfinished=False)
         if writer.votes is not None:

@@ -74,7 +74,7 @@ class VoteColumns(NamedTuple):
 
 _UNREAD: Final = frozenset(
     {
-        "reason", "error", "model", "truncated", "token_usage", "completion_cost", "latency_seconds",
+        "reason", "error", "model", "truncated", "shown", "token_usage", "completion_cost", "latency_seconds",
         "probability_source", "probability_backend",
     }
 )  # fmt: skip

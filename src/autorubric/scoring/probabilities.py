@@ -74,9 +74,8 @@ def _read_distribution(criterion: BaseCriterion, given: Any) -> dict[str, float]
 
 def label_of_key(criterion: BaseCriterion, key: Any) -> str:
     """Return the label of the answer that a key of a distribution means."""
-    # The label of a preference with a margin, such as "first by 2", is no ground-truth label.
-    if isinstance(key, str) and (key == ABSTENTION or any(key == one.label for one in criterion.answers())):
-        return key
+    if key == ABSTENTION or any(key == answer.label for answer in criterion.answers()):
+        return str(key)
     try:
         answer = criterion.parse_truth(key)
     except ReplyError as error:

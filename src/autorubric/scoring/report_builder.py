@@ -236,10 +236,14 @@ _OUTCOMES: Final = IdentityCache[GradingPolicy, IdentityCache[BaseCriterion, Mem
 
 def _known_outcome(criterion: BaseCriterion, votes: Sequence[JudgeVote], policy: GradingPolicy) -> _Outcome:
     """Return the outcome of the votes, computed once for equal votes on a criterion."""
-    # A comparison is another object for each item, and answers with parts are seldom equal.
-    reads = policy.aggregation.votes == "soft" or (policy.escalation and policy.escalation.band)
-    is_soft = reads and True in [v.probabilities is not None for v in votes]
-    if is_soft or criterion.level == "ranking" or not _PLAIN.issuperset([type(one.answer) for one in votes]):
+    # A comparison is another object for each item; answers with parts and probabilities are seldom equal.
+    reads_all = policy.aggregation.votes == "soft" or policy.escalation is not None
+    has_shares = reads_all and any(one.probabilities is not None for one in votes)
+    if (
+        has_shares
+        or criterion.level == "ranking"
+        or not _PLAIN.issuperset([type(one.answer) for one in votes])
+    ):
         return _decide(criterion, votes, policy)
     is_sure_read = policy.escalation is not None
     key = tuple([

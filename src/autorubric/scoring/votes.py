@@ -52,6 +52,8 @@ class JudgeVote:
         order: Candidate names in the order shown, for comparative criteria.
         model: The model that answered, if any.
         truncated: Whether the submission was truncated to fit the model's context.
+        shown: The part of the submission that was judged, such as `turns 1-3, 41-60 of 60`; None if nothing
+            was omitted or the part is unknown.
         token_usage: Tokens spent, including retries; None if not counted.
         completion_cost: US dollars spent, including retries; None if unknown.
         latency_seconds: Seconds from the request to the answer.
@@ -79,6 +81,7 @@ class JudgeVote:
     order: tuple[str, ...] | None = None
     model: str | None = None
     truncated: bool = False
+    shown: str | None = None
     token_usage: TokenUsage | None = None
     completion_cost: float | None = None
     latency_seconds: float | None = None

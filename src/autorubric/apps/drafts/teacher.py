@@ -342,12 +342,12 @@ class _ModelTeacher:
         )
         try:
             with NoStrayCancellation(f"teacher {self.source.name!r}"):
-                answer, exchange, truncated = await self.source.ask(to_source)
+                answer, exchange, part = await self.source.ask(to_source)
         except JudgeError as error:
             spent = replace(asked, latency_s=self.clock() - started)
             return failure_result(error, spent)
         assert exchange is not None
-        spent = replace(asked, latency_s=self.clock() - started, truncated=truncated)
+        spent = replace(asked, latency_s=self.clock() - started, truncated=part is not None)
         provenance = _provenance_of(exchange, spent)
         if exchange.refusal is not None:
             refused = TeacherFailure(

@@ -307,7 +307,8 @@ class CritiqueJudge:
             model=reply.model,
             usage=reply.usage,
             cost=reply.cost,
-            truncated=reply.truncated,
+            truncated=reply.shown is not None,
+            shown=reply.shown,
         )
         return replies
 

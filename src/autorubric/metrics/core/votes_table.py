@@ -307,6 +307,8 @@ class TableRows:
         *,
         expects: bool = False,
     ) -> None:
+        if not criterion.part_fields:
+            return
         place, on_parts = Cell(cell.item, cell.rater, cell.sample), _on_parts(criterion, answer)
         for (key, part), part_answer in zip(criterion.part_fields.items(), on_parts, strict=False):
             if part_answer is None and answer is not None:
@@ -420,7 +422,7 @@ def _expand(arrays: dict[str, Array], items: Array, spans: Array) -> dict[str, A
 
 
 def _expected(criterion: BaseCriterion, answer: Answer | None, mean: float | None) -> Answer | None:
-    """Return an answer with the expected value in place of its own; None if there is none."""
+    """Return an answer with the expected value instead of its value; None if there is none."""
     if answer is None or mean is None:
         return None
     number = criterion.answer_at(mean).code

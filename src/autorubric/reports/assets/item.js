@@ -89,6 +89,7 @@ function verdict(item, one, text) {
   const meta = [
     facts.weight !== undefined ? `weight ${num(facts.weight, Number.isInteger(facts.weight) ? 0 : 2)}` : null,
     one.agreement !== undefined && (one.votes || []).length > 1 ? `${percent(one.agreement)} agree` : null,
+    one.probabilities !== undefined ? text(one.probabilities) : null,
     one.confidence !== undefined ? `confidence ${percent(one.confidence)}` : null,
     facts.gate ? `gate: ${facts.gate}` : null,
     facts.when ? `only when ${facts.when}` : null,
@@ -121,7 +122,7 @@ function votes(one, text) {
       vote.p !== undefined ? text(vote.p) : null,
       vote.m !== undefined && text(vote.m) !== run.judges[vote.j] ? text(vote.m) : null,
       vote.o !== undefined ? `order ${text(vote.o)}` : null,
-      vote.x ? "text truncated for the judge" : null,
+      vote.p !== undefined ? `judged on ${text(vote.p)}; the rest was too long for the judge` : vote.x ? "text truncated for the judge" : null,
       vote.k ? "could no longer change the verdict" : null,
     ].filter(Boolean);
     const answer = text(vote.a);

@@ -1,0 +1,155 @@
+"""Runs with probabilities: stored, read back, rescored and exported."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from autorubric import CriterionGrader, DataItem, EvalResult, Rubric, RubricDataset, evaluate_sync
+from autorubric.criteria import ChecklistCriterion
+from autorubric.judges import JudgeReply, JudgeRequest, RecordedJudge
+from tests.doubles import binary, choice
+
+RUBRIC = Rubric(
+    [
+        binary("claim", requirement="There is a claim."),
+        choice("scale", na="n/a"),
+        ChecklistCriterion(name="list", items={"title": "A title", "end": "An end"}),
+    ]
+)
+TRUTH = {"claim": "MET", "scale": "fair", "list": {"title": True, "end": False}}
+DATA = RubricDataset(
+    name="texts",
+    rubric=RUBRIC,
+    items=[DataItem(id=f"i{at}", submission=f"text {at}", ground_truth=TRUTH) for at in range(12)],
+)
+
+
+def probabilities(request: JudgeRequest) -> JudgeReply:
+    """A judge with other probabilities for each text and criterion."""
+    rng = random.Random(f"{request.item_id} {request.criterion.name}")
+
+    def draw(*labels: str) -> dict[str, float]:
+        weights = [rng.random() for _ in labels]
+        return {label: weight / sum(weights) for label, weight in zip(labels, weights, strict=True)}
+
+    given: Any = {
+        "claim": lambda: draw("UNMET", "MET", "CANNOT_ASSESS"),
+        "scale": lambda: draw("poor", "fair", "good", "n/a"),
+        "list": lambda: {key: draw("yes", "no") for key in ("title", "end")},
+    }[request.criterion.name or ""]()
+    return JudgeReply(
+        answer=None, probabilities=given, probability_source="classifier", probability_backend="example"
+    )
+
+
+def run(folder: Path, **options: Any) -> EvalResult:
+    grader = CriterionGrader(judges=[probabilities], **options)
+    return evaluate_sync(
+        DATA, grader, experiments_dir=folder, experiment_name="run", show_progress=False, resume=True
+    )
+
+
+def test_a_stored_run_gives_the_same_figures(tmp_path: Path) -> None:
+    """Scores, decisions, votes and metrics of an opened run are those of the run itself."""
+    result = run(tmp_path, votes="soft", thresholds={"claim": 0.4})
+    opened = EvalResult.from_experiment(tmp_path / "run")
+    assert opened.get_scores() == result.get_scores()
+    for one, other in zip(result.item_results, opened.item_results, strict=True):
+        assert one.report is not None
+        assert other.report is not None
+        assert one.report.to_dict() == other.report.to_dict()
+    assert opened.compute_metrics().to_dict() == result.compute_metrics().to_dict()
+    assert opened.fingerprint["aggregation"]["thresholds"] == {"claim": 0.4}
+
+
+def test_rescoring_needs_no_call(tmp_path: Path) -> None:
+    """Soft votes of a run with hard votes are those of a run with soft votes, and the reverse."""
+    hard, soft = run(tmp_path / "a"), run(tmp_path / "b", votes="soft", thresholds={"claim": 0.4})
+    assert hard.get_scores() != soft.get_scores()
+    assert hard.rescore(votes="soft", thresholds={"claim": 0.4}).get_scores() == soft.get_scores()
+    assert soft.rescore(votes="hard").get_scores() == hard.get_scores()
+    again = run(tmp_path / "a", votes="soft", thresholds={"claim": 0.4})
+    assert again.get_scores() == soft.get_scores()
+    assert any("votes" in notice for notice in again.notices), again.notices
+
+
+def test_the_votes_table_has_probabilities_and_expected_values(tmp_path: Path) -> None:
+    """Of single votes, of parts, and of decisions; the label stays that of the verdict."""
+    frame = run(tmp_path, votes="soft").votes_table()
+    votes = frame[(frame["rater_kind"] == "judge") & frame["sample"].notna()]
+    whole = votes["criterion"] == "list"
+    assert votes[~whole]["probabilities"].map(lambda one: sum(one.values())).round(9).eq(1.0).all()
+    assert votes[whole]["probabilities"].isna().all()
+    panel = frame[(frame["rater_kind"] == "panel") & (frame["criterion"] == "claim")]
+    for _, row in panel[panel["status"] == "answered"].iterrows():
+        given = row["probabilities"]
+        assert row["value"] == pytest.approx(given["MET"] / (given["MET"] + given["UNMET"]))
+        assert row["label"] == max(given, key=given.get)
+    parts = frame[(frame["rater_kind"] == "panel") & frame["criterion"].isin(["list/title", "list/end"])]
+    means = parts.groupby("item")["value"].mean()
+    lists = frame[(frame["rater_kind"] == "panel") & (frame["criterion"] == "list")].set_index("item")
+    assert lists["value"].to_dict() == pytest.approx(means.to_dict())
+
+
+def test_a_table_without_probabilities_has_no_such_column(tmp_path: Path) -> None:
+    """Frames of other runs are as they were."""
+    grader = CriterionGrader(judges=[lambda request: "MET" if request.criterion.name == "claim" else None])
+    result = evaluate_sync(DATA, grader, experiments_dir=tmp_path, show_progress=False)
+    assert "probabilities" not in result.votes_table()
+
+
+def test_exports_contain_probabilities(tmp_path: Path) -> None:
+    """As JSON objects, in each format."""
+    result = run(tmp_path)
+    votes = result.votes_table()
+    lines = [json.loads(one) for one in result.export("jsonl", table="votes").splitlines()]
+    given = [one["probabilities"] for one in lines]
+    assert given == [None if one is None else dict(one) for one in votes["probabilities"]]
+    rows = csv.DictReader(io.StringIO(result.export("csv", table="votes").decode("utf-8-sig"), newline=""))
+    assert [json.loads(row["probabilities"] or "null") for row in rows] == given
+    read = pd.read_parquet(io.BytesIO(result.export("parquet", table="votes")))
+    assert [json.loads(cell) for cell in read["probabilities"].fillna("null")] == given
+
+
+def test_recorded_probabilities_are_the_votes_of_a_run(tmp_path: Path) -> None:
+    """A column of JSON objects, or a column per answer; an empty value is the most probable answer."""
+    head = "item_id,criterion,rater,value,probabilities,p0,p1\n"
+    rows = [
+        '"i0","claim","m","MET","{""MET"": 0.7, ""UNMET"": 0.3}",.3,.7',
+        '"i1","claim","m","","{""MET"": 0.2, ""UNMET"": 0.8}",.8,.2',
+        '"i2","claim","m","UNMET","",,',
+    ]
+    path = tmp_path / "votes.csv"
+    path.write_text(head + "\n".join(rows) + "\n", encoding="utf-8")
+    data = RubricDataset(
+        rubric=Rubric([RUBRIC[0]]), items=[DataItem(id=f"i{at}", submission=None) for at in range(3)]
+    )
+    for judge in (
+        RecordedJudge.from_csv(path),
+        RecordedJudge.from_csv(path, probabilities={"p0": "UNMET", "p1": "MET"}),
+    ):
+        grader = CriterionGrader(judges=[judge], votes="soft")
+        result = evaluate_sync(data, grader, experiments_dir=tmp_path, show_progress=False)
+        assert result.get_scores() == [0.7, 0.2, 0.0]
+        assert [one.report.report[0].votes[0].answer for one in result.item_results if one.report] == [
+            "MET",
+            "UNMET",
+            "UNMET",
+        ]
+
+
+def test_votes_without_probabilities_are_counted(tmp_path: Path) -> None:
+    """The notices of a run say how many votes are certain only because they have no probabilities."""
+    grader = CriterionGrader(judges=[probabilities, lambda request: None], votes="soft")
+    result = evaluate_sync(DATA, grader, experiments_dir=tmp_path, show_progress=False)
+    assert [one for one in result.notices if "certain" in one] == [
+        "36 votes of '<lambda>' have no probabilities and count as certain of their answer"
+    ]
