@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from autorubric.llm.names import wire_name
 from autorubric.runs.manifest import DATASET, ITEMS, PROMPTS, VOTES
 
 FEW = 5
@@ -50,21 +48,6 @@ class Notices:
             yield from first
             if kind in self._more:
                 yield f"{self._more[kind]:,} more {kind}"
-
-
-def moving_targets(judges: Mapping[str, Any], served: Mapping[str, Collection[str]]) -> list[str]:
-    """Return a notice for each decision model whose name is not the version that answered, or is an alias.
-
-    judges: Settings of the judges by id, as in the manifest.
-    served: Names of the models that answered, by judge.
-    """
-    named = {judge: wire_name(str(judges.get(judge, {}).get("model", judge))) for judge in served}
-    return [
-        f"judge {judge!r}: {name} is a moving target, which can mean another version tomorrow; the answers are "
-        f"from {', '.join(sorted(served[judge]))}. Set the version as the model to repeat the run"
-        for judge, name in named.items()
-        if name.endswith("-latest") or {wire_name(one) for one in served[judge]} != {name}
-    ]
 
 
 def bulleted(lines: Sequence[str]) -> str:

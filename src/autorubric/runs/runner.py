@@ -21,7 +21,6 @@ from autorubric.runs.executor import Executor, ItemWork, RepeatedErrors, executo
 from autorubric.runs.item_results import StoredResults, answered_votes, grading_task
 from autorubric.runs.items import EvalTimingStats, GradedItem, ItemTally
 from autorubric.runs.lines import StoredItem, StoredVote
-from autorubric.runs.notices import moving_targets
 from autorubric.runs.open import OpenRun, open_run
 from autorubric.runs.preflight import Preflight, Progress, send_test_requests
 from autorubric.runs.result import EvalResult
@@ -162,12 +161,25 @@ class RunWriter:
             self.certain[vote.judge_id] += 1
 
     def note_moving_targets(self) -> None:
-        """Add to the manifest and the notices which decision models are named by an alias."""
-        judges = mapping_in(mapping_in(self._opened.manifest, "asking"), "judges")
-        before: Any = self._opened.manifest.get("moving_targets") or []
-        for notice in [one for one in moving_targets(judges, self._served) if one not in before]:
-            self._opened.notices.append(notice)
-            self._opened.manifest["moving_targets"] = before = [*before, notice]
+        """Add a notice, also to the manifest, on each decision model whose name is not the version served."""
+        # Imported late, because opening a run needs nothing of `llm`.
+        from autorubric.llm.names import wire_name
+
+        manifest, judges = (
+            self._opened.manifest,
+            mapping_in(mapping_in(self._opened.manifest, "asking"), "judges"),
+        )
+        found: list[Any] = list(manifest.get("moving_targets") or ())
+        for judge, served in self._served.items():
+            name = wire_name(str(mapping_in(judges, judge).get("model", judge)))
+            told = (
+                f"judge {judge!r}: {name} is a moving target, which can mean another version tomorrow; the "
+                f"answers are from {', '.join(sorted(served))}. Set the version as the model to repeat the run"
+            )
+            if told not in found and (name.endswith("-latest") or {*map(wire_name, served)} != {name}):
+                found.append(told)
+                self._opened.notices.append(told)
+                manifest["moving_targets"] = found
 
     def finish(self, done: GradedItem) -> None:
         """Store the result of grading an item."""
