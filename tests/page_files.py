@@ -36,6 +36,13 @@ _table = f"providers: {{gpt4: {{model: hosted_vllm/m1, api_base: '{_server}'}}}}
 Path("providers.yaml").write_text(_table, encoding="utf-8")
 shell("git init --quiet . && git add --intent-to-add fetch.py")
 """,
+    "docs/how-to/decision-models.md": """
+import os
+from autorubric.demo import demo_dataset
+# A server of the tests stands for the reader's own.
+os.environ["DECISION_API_BASE"] = os.environ["AUTORUBRIC_DOCS_SERVER"]
+demo_dataset().subset(range(20)).to_file("demo.json")
+""",
     "docs/how-to/look-at-a-run.md": _RUN
     + """
 from autorubric.demo import demo_dataset

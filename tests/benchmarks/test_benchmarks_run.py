@@ -24,6 +24,7 @@ from benchmarks.coverage.__main__ import main as coverage
 from benchmarks.coverage._simulations import SIMULATIONS, Cell
 from benchmarks.coverage._tally import tally
 from benchmarks.decision.__main__ import main as decisions
+from benchmarks.decisions.__main__ import main as decision_models
 from benchmarks.metrics.__main__ import main as metrics
 from benchmarks.metrics._baselines import BASELINES, ordinal_alpha, plain_dawid_skene
 from benchmarks.metrics._inputs import binary_votes, units
@@ -187,3 +188,14 @@ def test_the_null_bias_benchmark_measures():
     """A few runs of a fair judge give shares; at a base rate of .9 the mean difference differs from 0."""
     found = measure(next(one for one in DESIGNS if one[0] == 0.9), 4, np.random.default_rng(0))
     assert 0 <= found.leniency <= 0.5 <= found.mean_difference <= 1
+
+
+def test_decision_models_need_one_request_an_item(tmp_path):
+    """Up to the server's limit; a text model needs one a criterion, or writes a reply for each."""
+    file = tmp_path / "decisions.json"
+    assert decision_models(["--items", "2", "--sizes", "5", "65", "--json", str(file)]) == 0
+    found = json.loads(file.read_text(encoding="utf-8"))["figures"]
+    assert [one["requests_per_item"] for one in found["demo"]] == [9, 1, 1, 1]
+    assert [one["requests"] for one in found["sizes"]] == [1, 3]
+    dollars = [one["dollars_per_1000_verdicts"] for one in found["demo"]]
+    assert dollars[2] < dollars[1] < dollars[0]

@@ -1,4 +1,4 @@
-"""`LLMConfig(logprobs=k)` over HTTP: what is sent, what is read, and what providers that cannot do it cause."""
+"""`LLMConfig(logprobs=k)` over HTTP: what is sent, what is read, and what refusals of providers cause."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_without_them_votes_count_and_say_why(
     assert len([one for one in caught if "has no probabilities" in str(one.message)]) == 1
     assert [vote.status for vote in votes].count("failed") == 0
     for vote in votes:
-        assert vote.probabilities is vote.probability_source is vote.probability_backend is None
+        assert (vote.probabilities, vote.probability_source, vote.probability_backend) == (None,) * 3
         assert vote.probability_reason is not None and vote.probability_reason.startswith(reason)
 
 
@@ -188,5 +188,5 @@ def test_parameters_of_the_provider_that_request_them_are_read_too(
     own = config(openai_server, logprobs=None, extra_params={"logprobs": True, "top_logprobs": 4})
     read, ignored = ask(own, times=2)
     assert read.probabilities == pytest.approx(SHARES, abs=1e-5)
-    assert ignored.probabilities is ignored.probability_reason is None
+    assert (ignored.probabilities, ignored.probability_reason) == (None, None)
     assert not [one for one in recwarn if "probabilities" in str(one.message)]

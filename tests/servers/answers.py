@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,7 +18,25 @@ def answer(body: Mapping[str, Any]) -> str:
     schema = wanted_schema(body)
     if schema is None:
         return "A plain reply."
+    if "evaluations" in schema.get("properties", {}):
+        return json.dumps({"evaluations": _evaluations(schema, last)})
     return json.dumps(example(schema, seed=last))
+
+
+def _evaluations(schema: Mapping[str, Any], prompt: str) -> list[Any]:
+    """An answer to each criterion of a shared request, in the shape that its options ask for."""
+    items = schema["properties"]["evaluations"]["items"]
+    shapes = items.get("anyOf", [items])
+    blocks = re.findall(r"^\[(c\w+)\] (.*?)(?=\n\n)", prompt, re.MULTILINE | re.DOTALL)
+
+    def fits(shape: Mapping[str, Any], block: str) -> bool:
+        labels = shape["properties"].get("label", {}).get("enum", [])
+        return all(f"- {label}" in block for label in labels) and ("Options:" in block) == bool(labels)
+
+    return [
+        {**example(next((one for one in shapes if fits(one, block)), shapes[0]), seed=block), "id": key}
+        for key, block in blocks
+    ]
 
 
 def wanted_schema(body: Mapping[str, Any]) -> Mapping[str, Any] | None:

@@ -31,6 +31,7 @@ from typing import Any
 from aiohttp import web
 
 from tests.servers.answers import answer
+from tests.servers.decisions import decided
 from tests.servers.tokens import logprobs_of
 from tests.servers.trouble import Trouble
 
@@ -59,7 +60,8 @@ class Rule:
         """What the request does; None where the rule does not take it."""
         if self.model is not None and self.model != body["model"]:
             return None
-        messages = body["messages"] if self.anywhere else body["messages"][-1:]
+        every = body.get("messages", [{"content": body.get("state", body.get("input"))}])
+        messages = every if self.anywhere else every[-1:]
         texts = "\n".join(str(message["content"]) for message in messages)
         if self.contains is not None and self.contains not in texts:
             return None
@@ -125,7 +127,10 @@ async def _troubled(
 
 
 def completion(body: dict[str, Any], message: dict[str, Any], step: dict[str, Any]) -> web.Response:
-    """A chat completion with this message."""
+    """A chat completion with this message, or answers to the questions of a decision model."""
+    if "questions" in body:
+        status, decision = decided(body, step)
+        return web.json_response(decision, status=status)
     choice = {"index": 0, "finish_reason": step.get("finish_reason", "stop"), "message": message}
     if "logprobs" in step:
         choice["logprobs"] = step["logprobs"]
@@ -146,14 +151,18 @@ def completion(body: dict[str, Any], message: dict[str, Any], step: dict[str, An
 async def do_answer(request: web.Request, body: dict[str, Any], step: dict[str, Any]) -> web.StreamResponse:
     """A right answer; with `payload` (JSON) or `content` (text) as its content.
 
-    It comes after `seconds`, and where it says `together`, with so many that are answered at a time. A request
-    for log-probabilities gets those of `tests.servers.tokens.logprobs_of`, of `replies` (texts with their
-    probabilities) and with `tokens` (how they are cut, and what else is probable).
+    It comes after `seconds`, and where it says `together`, with so many that are answered at a time. A
+    request for log-probabilities gets those of `tests.servers.tokens.logprobs_of`, of `replies` (texts with
+    their probabilities) and with `tokens` (how they are cut, and what else is probable).
     """
     await asyncio.sleep(step.get("seconds", 0))
     if "together" in step:
         await _in_company(request.app[STATE], step["together"])
-    content = json.dumps(step["payload"]) if "payload" in step else step.get("content", answer(body))
+    if "questions" in body and "content" not in step:
+        return completion(body, {}, step)
+    content = json.dumps(step["payload"]) if "payload" in step else step.get("content", "")
+    if not {"payload", "content"} & step.keys():
+        content = answer(body)
     message = {"role": "assistant", "content": content, **step.get("message", {})}
     return completion(body, message, step)
 
@@ -234,7 +243,8 @@ async def do_truncated(
     request: web.Request, body: dict[str, Any], step: dict[str, Any]
 ) -> web.StreamResponse:
     """The first half of an answer, and then the connection breaks."""
-    whole = completion(body, {"role": "assistant", "content": answer(body)}, step).body
+    content = "" if "questions" in body else answer(body)
+    whole = completion(body, {"role": "assistant", "content": content}, step).body
     assert isinstance(whole, bytes)
     response = web.StreamResponse(
         headers={"Content-Type": "application/json", "Content-Length": str(len(whole))}
@@ -399,6 +409,10 @@ def build() -> web.Application:
         [
             web.post("/v1/chat/completions", complete),
             web.post("/chat/completions", complete),
+            web.post("/v1/systemone", complete),
+            web.post("/v2/systemone", complete),
+            web.post("/v1/decisions", complete),
+            web.post("/decisions", complete),
             web.post("/v1/messages", message),
             web.post("/__script", script),
             web.get("/__log", log),

@@ -130,6 +130,8 @@ def graders(train: ar.RubricDataset) -> ar.CriterionGrader:
     coin: ar.Judge = Coin()
     recorded = ar.RecordedJudge.panel_from_csv("votes.csv")
     assert_type(recorded, list[ar.RecordedJudge])
+    decision = ar.judges.DecisionModelJudge("jev-1", "openai", api_base="http://localhost:8080/v1")
+    assert_type(decision.models, tuple[ar.LLMConfig, ...])
     supervised = ar.judges.SupervisedJudge.fit(train, seed=1)
     assert_type(supervised, ar.judges.SupervisedJudge)
     penalties: ar.PenaltyType = "OUTPUT_ONLY"
@@ -223,6 +225,7 @@ async def runs(dataset: ar.RubricDataset, grader: ar.Grader) -> ar.EvalResult:
         result, ar.EscalationConfig(judges=["anthropic/claude-sonnet-5-5"], threshold=0.8)
     )
     assert_type(point, ar.runs.EscalationPoint)
+    assert_type(ar.runs.choose_band(result, dataset, max_loss=0.01), tuple[float, float])
     curve = ar.runs.calibrate_escalation(result, dataset)
     assert_type(curve, ar.runs.EscalationCurve)
     assert_type(curve.threshold_for(0.9), float | None)

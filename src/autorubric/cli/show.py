@@ -205,7 +205,9 @@ def _votes_block(reports: Sequence[EnsembleCriterionReport], labels: Any) -> Tab
             rows.append((report.name, "label", "", _answer_words(label), ""))
         for vote in report.votes:
             answer = _answer_words(vote.answer) if vote.answer is not None else vote.status.replace("_", " ")
-            rows.append((report.name, vote.judge_id, vote.sample, answer, vote.reason or vote.error or ""))
+            rows.append(
+                (report.name, vote.judge_id, vote.sample, answer, vote.reason_shown or vote.error or "")
+            )
     columns = ("criterion", "by", "sample", "answer", "reason")
     return TableBlock(title="Votes", columns=columns, rows=tuple(rows))
 

@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import import_module
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from autorubric.criteria.declaration import Declaration
-from autorubric.criteria.fields import says_yes
+from autorubric.criteria.fields import MOST_STEPS, says_yes
 from autorubric.criteria.values import Answer, Submission
 from autorubric.errors import ArgumentError, ReplyError
 from autorubric.support.extensions import KINDS_GROUP, extension_names, load_extension
@@ -52,6 +52,14 @@ AS_DECLARED: Final = Shown()
 def show_shuffled(count: int, rng: random.Random | None) -> Shown:
     """Return a random order of `count` entries, or the declared order if `rng` is None."""
     return AS_DECLARED if rng is None else Shown(order=tuple(rng.sample(range(count), count)))
+
+
+class AnswerChoice(NamedTuple):
+    """An answer as shown to a judge that chooses one from a list."""
+
+    answer: Answer
+    text: str  # the answer as shown, with letters for candidates
+    meaning: str = ""  # what the answer says about a submission; empty if the text says it
 
 
 PartT = TypeVar("PartT", bound="BaseCriterion")
@@ -183,6 +191,35 @@ class BaseCriterion(Declaration):
         """Return the criterion's text as shown to a judge."""
         head = self.name or "criterion"
         return f"{head}: {self.requirement}" if self.requirement else head
+
+    def question(self) -> str:
+        """Return the name and requirement as a question to a judge that chooses from `answer_choices`."""
+        return BaseCriterion.render(self)
+
+    def answer_choices(self, shown: Shown | None = None) -> tuple[AnswerChoice, ...]:
+        """Return the answers in declared order, for a range of numbers the whole ones.
+
+        It is empty if the answers cannot be listed.
+        """
+        answers = self.answers() or tuple(map(self.read, self._whole_numbers()))
+        meanings = self._meanings()
+        labels = [answer.label or "" for answer in answers]
+        return tuple(
+            AnswerChoice(answer, label.removesuffix(".0"), meanings.get(label, ""))
+            for answer, label in zip(answers, labels, strict=True)
+        )
+
+    def _meanings(self) -> Mapping[str, str]:
+        """Return what answers say about a submission, by label."""
+        return {}
+
+    def _whole_numbers(self) -> Sequence[int]:
+        """Return the numbers of a range with whole bounds; empty if the criterion is not a single number."""
+        measuring = self._measuring_fields()
+        scale = self.eval_fields[measuring[0]] if self.level == "interval" and len(measuring) == 1 else None
+        low, high = getattr(scale, "min_val", 0.5), getattr(scale, "max_val", 0.5)
+        is_whole = low == int(low) and high == int(high) and high - low < MOST_STEPS
+        return range(int(low), int(high) + 1) if is_whole else ()
 
     def value_of(self, evaluation: Any) -> float | None:
         """Return an evaluation's value in [0, 1]: by default, the mean over fields with `measures=True`."""

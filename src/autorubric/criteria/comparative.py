@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 from pydantic import BaseModel, Field, PrivateAttr, model_validator
 
-from autorubric.criteria.base import BaseCriterion, Shown, register_kind
+from autorubric.criteria.base import AnswerChoice, BaseCriterion, Shown, register_kind
 from autorubric.criteria.declaration import object_schema, reason_schema
 from autorubric.criteria.fields import FieldSpec
 from autorubric.criteria.values import Answer, Level, Submission
@@ -147,6 +147,25 @@ class ComparativeCriterion(BaseCriterion):
     def render(self, shown: Shown | None = None) -> str:
         """Return the name, the requirement, and the question about the candidates."""
         return f"{super().render(shown)}\n{_QUESTIONS[self.mode]}"
+
+    def question(self) -> str:
+        """Return the name, the requirement, and the question about the candidates."""
+        return self.render()
+
+    def answer_choices(self, shown: Shown | None = None) -> tuple[AnswerChoice, ...]:
+        """Return all preferences, the best candidates, or the rankings of two candidates, with letters."""
+        letters = {name: candidate_id(place) for place, name in enumerate(shown.names if shown else ())}
+        lettered = copy.copy(self)
+        lettered._names = tuple(letters.get(name, name) for name in self._names or ())
+        return tuple(
+            AnswerChoice(answer, seen.label or "")
+            for answer, seen in zip(self._listed_answers(), lettered._listed_answers(), strict=True)
+        )
+
+    def _listed_answers(self) -> tuple[Answer, ...]:
+        if self.mode == "ranking" and len(self._names or ()) == 2:
+            return tuple(map(self.ranking_answer, ((1.0, 0.0), (0.5, 0.5), (0.0, 1.0))))
+        return self.answers()
 
     def instruction(self) -> str:
         """Return a line that explains the expected answer."""

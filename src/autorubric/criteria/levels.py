@@ -124,6 +124,9 @@ class HolisticRubricCriterion(BaseCriterion):
             return given
         return {**given, "level": level.name, "level_index": given.get("level_index", level.index)}
 
+    def _meanings(self) -> Mapping[str, str]:
+        return {level.name: level.description for level in self.levels}
+
     def render(self, shown: Shown | None = None) -> str:
         """Return the name, the requirement, and the levels with their descriptions."""
         lines = (f"{level.index}: {level.name} - {level.description}" for level in self.levels)
@@ -139,6 +142,10 @@ class WholeScore(BaseCriterion):
     level: ClassVar[Level] = "ordinal"
 
     score: BoundInt
+    names: tuple[str, ...] = ()  # names of the scores, lowest first; empty if they have none
+
+    def _meanings(self) -> Mapping[str, str]:
+        return {str(score): name for score, name in enumerate(self.names, start=self.score.min_val)}
 
 
 class RubricDimension(BaseModel):
@@ -284,7 +291,9 @@ class AnalyticRubricCriterion(BaseCriterion):
     def part_fields(self) -> Mapping[str, BaseCriterion]:
         """An ordinal criterion for each dimension."""
         return {
-            f"{key}_score": self._part(WholeScore, key, one.description, score=one.scale)
+            f"{key}_score": self._part(
+                WholeScore, key, one.description, score=one.scale, names=one.levels or ()
+            )
             for key, one in self.dimensions.items()
         }
 

@@ -108,6 +108,9 @@ class LikertCriterion(BaseCriterion):
         """Anchor descriptions by rating, lowest rating first."""
         return {item.val: item.description for item in self.scale}
 
+    def _meanings(self) -> Mapping[str, str]:
+        return {str(val): text for val, text in self.anchors.items()}
+
     def render(self, shown: Shown | None = None) -> str:
         """Return the name, the requirement, the range, and the anchors."""
         lines = [super().render(shown), f"Rating scale: {self.rating.min_val} to {self.rating.max_val}"]
@@ -166,10 +169,16 @@ class NumericalRatingCriterion(BaseCriterion):
         """Return the name, the requirement, and the range."""
         return f"{super().render(shown)}\nRating range: {self.min_value:g} to {self.max_value:g}"
 
+    def question(self) -> str:
+        """Return the name, the requirement, and the role of the reference."""
+        return f"{super().question()}\n{self._role()}".strip()
+
+    def _role(self) -> str:
+        return _RATING_INSTRUCTIONS[self.mode].format(low=self.min_value, high=self.max_value)
+
     def instruction(self) -> str:
         """Return a line that explains the expected answer and the role of the reference."""
-        against = _RATING_INSTRUCTIONS[self.mode].format(low=self.min_value, high=self.max_value)
-        return against + super().instruction()
+        return self._role() + super().instruction()
 
 
 PassFailMode = Literal["absolute", "target", "exemplar"]
@@ -213,6 +222,14 @@ class PassFailCriterion(BaseCriterion):
         """Return the name, the requirement, and the conditions for a pass."""
         head = super().render(shown)
         return f"{head}\nPasses if: {self.passing_criteria}" if self.passing_criteria else head
+
+    def _meanings(self) -> Mapping[str, str]:
+        return {"passed": self.passing_criteria or "The text passes.", "failed": "The text does not pass."}
+
+    def question(self) -> str:
+        """Return the name, the requirement, and the role of the reference."""
+        role = _PASS_FAIL_INSTRUCTIONS[self.mode]
+        return f"{super().question()}\n{role}Does the submission pass?"
 
     def instruction(self) -> str:
         """Return a line that explains the expected answer and the role of the reference."""

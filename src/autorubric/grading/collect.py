@@ -146,23 +146,23 @@ async def request_votes(
 
 
 def group_calls(calls: Sequence[JudgeCall], size: int) -> list[list[JudgeCall]]:
-    """Group calls into requests of `size` criteria (0 for all), or one for a judge that takes one at a time.
+    """Group calls into requests of `size` criteria (0 for all), or as many as the judge takes.
 
     Comparative criteria share a request only if they show the same candidates in the same order.
     """
     groups: dict[tuple[str, int, tuple[str, ...]], list[JudgeCall]] = {}
     alone = []
     for call in calls:
-        if size == 1 or not isinstance(call.member.judge, BatchJudge):
+        whole = call.member.asks_whole_items
+        if (size == 1 and not whole) or not isinstance(call.member.judge, BatchJudge):
             alone.append([call])
         else:
             key = (call.member.judge_id, call.request.sample, call.request.order)
             groups.setdefault(key, []).append(call)
-    shared = [
-        group[start : start + (size or len(group))]
-        for group in groups.values()
-        for start in range(0, len(group), size or len(group))
-    ]
+    shared = []
+    for group in groups.values():
+        step = (not group[0].member.asks_whole_items and size) or len(group)
+        shared += [group[start : start + step] for start in range(0, len(group), step)]
     return [*alone, *shared]
 
 
@@ -236,7 +236,8 @@ class VotePlanRunner:
             return
         by_criterion = list(_by_criterion(calls).values())
         # Criteria that share requests go through their rounds together.
-        groups = [[own] for own in by_criterion] if self.per_request == 1 else [by_criterion]
+        is_alone = self.per_request == 1 and not any(call.member.asks_whole_items for call in calls)
+        groups = [[own] for own in by_criterion] if is_alone else [by_criterion]
         await _run_all([partial(self._request_until_decided, group) for group in groups])
 
     async def _request_until_decided(self, criteria: Sequence[Sequence[JudgeCall]]) -> None:

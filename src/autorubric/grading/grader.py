@@ -235,11 +235,14 @@ class CriterionGrader(Grader):
         return tuple(model for member in self.members for model in member.models)
 
     def check_rubrics(self, rubrics: Iterable[Rubric]) -> None:
-        """Check that every criterion with a threshold, of soft votes or of the cascade, is in a rubric.
+        """Check that judges can answer all criteria, and that those with a threshold exist.
 
         Raises:
-            ArgumentError: If a criterion is not in any rubric; the message lists the available names.
+            ArgumentError: If a judge cannot answer a criterion, or a criterion is not in any rubric.
         """
+        for judge in [member.judge for member in self.members if member.asks_whole_items]:
+            rubrics = list(rubrics)
+            judge.check_rubrics(rubrics)  # type: ignore[attr-defined]
         escalation, aggregation = self.policy.escalation, self.policy.aggregation
         named: dict[str, Mapping[str, float]] = {"thresholds": aggregation.thresholds}
         named["per_criterion"] = escalation.per_criterion if escalation is not None else {}
@@ -333,8 +336,9 @@ def _make_rule(escalation: EscalationConfig | None, members: Sequence[PanelMembe
     strong = members[-len(escalation.judges) :]
     return EscalationRule(
         judges=tuple(member.judge_id for member in strong),
-        threshold=escalation.threshold,
+        threshold=escalation.threshold or 0.0,
         per_criterion=dict(escalation.per_criterion),
+        band=escalation.band,
     )
 
 

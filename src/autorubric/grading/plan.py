@@ -311,23 +311,34 @@ class EscalationConfig:
     Attributes:
         judges: The second panel, in any form that `CriterionGrader(judges=…)` accepts.
         threshold: Confidence in [0, 1] below which a criterion is escalated. Criteria that have no confidence
-            or no answer are always escalated.
+            or no answer are always escalated. Pass either a threshold or a band.
         per_criterion: Thresholds for individual criteria, by name; each name must be in a rubric.
+        band: Two probabilities in [0, 1], for judges that give probabilities: a binary criterion is escalated
+            if the probability of its positive answer lies between them (inclusive), any other criterion if
+            its most probable answer, or that of one of its parts, has a lower probability than the second.
+            Criteria without probabilities or without an answer are always escalated.
 
     Raises:
-        ArgumentError: If there are no judges, or a threshold is not between 0 and 1.
+        ArgumentError: If there are no judges, a value is not between 0 and 1, or a threshold and a band are
+            combined.
     """
 
     judges: Sequence[JudgeLike]
-    threshold: float
+    threshold: float | None = None
     per_criterion: Mapping[str, float] = field(default_factory=dict)
+    band: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.judges, str) or not isinstance(self.judges, Sequence) or not self.judges:
             raise ArgumentError(f"judges must be a non-empty list; got {self.judges!r}")
         if not isinstance(self.per_criterion, Mapping):
             raise ArgumentError(f"per_criterion must map names to thresholds; got {self.per_criterion!r}")
-        _check_threshold("threshold", self.threshold)
+        if (self.threshold is None) == (self.band is None) or (self.band and self.per_criterion):
+            raise ArgumentError("pass either threshold, with per_criterion if needed, or band")
+        if self.band is not None and (len(self.band) != 2 or self.band[0] > self.band[1]):
+            raise ArgumentError(f"band must be a lower and an upper probability; got {self.band!r}")
+        for value in self.band or (self.threshold,):
+            _check_threshold("band" if self.band else "threshold", value)
         for name, threshold in self.per_criterion.items():
             _check_threshold(f"per_criterion[{name!r}]", threshold)
 

@@ -12,6 +12,7 @@ from .base import (
 )
 from .critic import Critic as Critic
 from .critic_prompt import DEFAULT_TEMPLATE as DEFAULT_TEMPLATE, Prompt as Prompt
+from .decision import DecisionModelJudge as DecisionModelJudge
 from .function import FunctionJudge as FunctionJudge
 from .lexical import LexicalJudge as LexicalJudge
 from .model import ModelJudge as ModelJudge

@@ -232,9 +232,7 @@ async def ask_model(
     while True:
         question = question_of(asked)
         try:
-            exchange = await client.ask_text(
-                question.messages, read=question.decode, schema=question.schema, sample=question.sample
-            )
+            exchange = await client.converse(question)
         except ContextLengthError:
             shorter = _shorten(submissions, asked, client.config.truncate, compared)
             if shorter is None:

@@ -76,7 +76,7 @@ class ModelJudge:
             ReplyError: If replies arrived but none could be read.
             ProviderError: If no reply arrived.
         """
-        shown = _show(request)
+        shown = show_request(request)
         problem = request.criterion.why_inapplicable(request.submission)
         if problem is not None:
             raise JudgeError(problem)
@@ -136,12 +136,12 @@ class ModelJudge:
         first = requests[0]
         keyed = _key_requests(requests) if len(requests) > 1 else {}
         if not keyed:
-            return self._prompt(first, _show(first), first.submission)
+            return self._prompt(first, show_request(first), first.submission)
         return self._shared_prompt(_shuffle(keyed, first.seed), requests, first.submission)
 
     def _prompt(self, request: JudgeRequest, shown: Shown, submission: Submission) -> ComposedPrompt:
         question = PromptQuestion(request.criterion, shown, request.examples)
-        material = _material(request, submission, shown)
+        material = material_of(request, submission, shown)
         return compose(material, question, system_prompt=self._system_prompt([request]))
 
     def _shared_prompt(
@@ -151,7 +151,7 @@ class ModelJudge:
             (key, PromptQuestion(criterion=r.criterion, shown=shown, examples=r.examples))
             for key, (r, shown) in ordered
         ]
-        material = _material(ordered[0][1][0], submission, ordered[0][1][1])
+        material = material_of(ordered[0][1][0], submission, ordered[0][1][1])
         return compose_batch(material, questions, system_prompt=self._system_prompt(requests))
 
     async def aclose(self) -> None:
@@ -239,13 +239,15 @@ def _shuffle(keyed: Mapping[str, tuple[JudgeRequest, Shown]], seed: int) -> list
     return ordered
 
 
-def _show(request: JudgeRequest) -> Shown:
+def show_request(request: JudgeRequest) -> Shown:
+    """Return how a request presents its criterion: in a random order, unless shuffling is off."""
     rng = random.Random(request.seed) if request.shuffle and request.criterion.is_shuffled else None
     shown = request.criterion.show(request.submission, rng)
     return replace(shown, names=request.order) if request.order else shown
 
 
-def _material(request: JudgeRequest, submission: Submission, shown: Shown) -> Material:
+def material_of(request: JudgeRequest, submission: Submission, shown: Shown) -> Material:
+    """Return the texts of a request, with another version of its submission."""
     return Material(submission, request.query, request.reference_submission, request.guidelines, shown.names)
 
 
@@ -253,7 +255,7 @@ def _key_requests(requests: Sequence[JudgeRequest]) -> dict[str, tuple[JudgeRequ
     """Return requests that can be shown like the first one by opaque id, each with its presentation."""
     ids = opaque_ids(len(requests), random.Random(requests[0].seed))
     shown = {
-        key: (request, _show(request))
+        key: (request, show_request(request))
         for key, request in zip(ids, requests, strict=True)
         if request.criterion.why_inapplicable(request.submission) is None
     }

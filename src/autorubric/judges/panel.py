@@ -74,6 +74,11 @@ class PanelMember:
         return self.judge.models if isinstance(self.judge, ModelAsker) else ()
 
     @property
+    def asks_whole_items(self) -> bool:
+        """Whether the judge is asked about all criteria of an item together, whatever the grader's setting."""
+        return getattr(type(self.judge), "asks_whole_items", False) is True
+
+    @property
     def is_offline(self) -> bool:
         """Whether the judge is known to work offline: recorded votes, checks and built-in baselines."""
         return getattr(type(self.judge), "is_offline", False) is True
@@ -169,9 +174,13 @@ def _make_member(entry: JudgeLike, prompts: tuple[str | None, str | None]) -> Pa
 
 def _make_model_judge(config: LLMConfig, judge_id: str, prompts: tuple[str | None, str | None]) -> Judge:
     # Imported late, here and below, because panels of functions or recorded votes call no model.
+    from autorubric.judges.decision import DecisionModelJudge
     from autorubric.judges.model import ModelJudge
     from autorubric.llm.client import LLMClient
+    from autorubric.llm.decision_wire import WIRES
 
+    if config.transport in WIRES:
+        return DecisionModelJudge(config, judge_id=judge_id)
     client = LLMClient(config)
     system_prompt, multi_choice = prompts
     return ModelJudge(
@@ -183,11 +192,14 @@ def _config_of(judge: Judge) -> LLMConfig | None:
     """Return the config of a judge that is a single model; None for other judges."""
     if not isinstance(judge, ModelAsker):
         return None
+    from autorubric.judges.decision import DecisionModelJudge
     from autorubric.judges.model import ModelJudge
 
-    return judge.client.config if isinstance(judge, ModelJudge) else None
+    return judge.client.config if isinstance(judge, ModelJudge | DecisionModelJudge) else None
 
 
+DECISION: Final = "decision:"
+"""Prefix of the names of decision models."""
 _OWN: Final = ("lexical", "supervised", "recorded")
 _NAMED: Final = re.compile(r"([\w.@+ -]+)=(.+)", re.DOTALL)
 
@@ -213,7 +225,7 @@ def named_judges(
     if cache_dir is not None:
         settings |= {"cache_enabled": True, "cache_dir": cache_dir}
     judges = [_judge(text, settings, samples, option) for text in given]
-    models = [who for _, who in map(split_name, given) if names_model(who)]
+    models = [who.removeprefix(DECISION) for _, who in map(split_name, given) if names_model(who)]
     demand_models(models, samples=samples, **sampling, api_key_env=api_key_env)
     providers = {owner_of(model) for model in models}
     if api_key_env is not None and api_base is None and len(providers) > 1:
@@ -251,7 +263,7 @@ def _judge(text: str, settings: dict[str, Any], samples: int | None, option: str
     name, who = split_name(text)
     try:
         if names_model(who):
-            model = LLMConfig(model=who, **settings)
+            model = config_named(who, **settings)
             return model if name is None and samples is None else JudgeSpec(model, name, samples=samples or 1)
         judge = builtin_judge(who)
     except FileError:
@@ -260,6 +272,16 @@ def _judge(text: str, settings: dict[str, Any], samples: int | None, option: str
     except ValueError as error:
         raise ArgumentError(f"{option} {text!r}: {_first_fault(error)}") from None
     return judge if name is None else JudgeSpec(judge, name)
+
+
+def config_named(text: str, **settings: Any) -> LLMConfig:
+    """Return the config of a model's name, or of `decision:MODEL` or `decision:MODEL#CONTRACT`."""
+    if not text.startswith(DECISION):
+        return LLMConfig(model=text, **settings)
+    model, mark, contract = text.removeprefix(DECISION).partition("#")
+    if mark and contract not in ("systemone", "openai"):
+        raise ArgumentError(f"{text}: the contract after # must be systemone or openai; got {contract!r}")
+    return LLMConfig(**{**settings, "model": model, "transport": f"{contract or 'systemone'}_decisions"})
 
 
 def names_model(text: str) -> bool:

@@ -54,16 +54,22 @@ async def ask_route(route: Route, question: ModelQuestion[T], tally: UsageTally)
             answer = _answer(question, reply)
         except ReplyError as error:
             error.reply = error.reply if error.reply is not None else reply.text
-            if asked == _MOST_ASKED:
+            messages: tuple[Message, ...] | None = None
+            if question.again is not None:
+                messages = question.again()
+            elif asked < _MOST_ASKED:
+                messages = ask_again_messages(conversation.messages, reply, str(error))
+            if messages is None:
                 tally.fill(error, question)
                 raise
-            messages = ask_again_messages(conversation.messages, reply, str(error))
             conversation = conversation._replace(messages=messages)
             if conversation.schema is not None and is_cut_off(reply):
                 route.note_cut_off(reply)
                 conversation = conversation._replace(schema=replace(conversation.schema, max_chars=None))
         else:
-            if cache is not None and reply.refusal is None:
+            # A second reply may answer only a part of the question.
+            is_whole = question.again is None or asked == 1
+            if cache is not None and reply.refusal is None and is_whole:
                 cache.put(key, reply)
             return _exchange(answer, reply, tally, route.messages_sent(request))
 
@@ -174,7 +180,7 @@ class LLMClient:
             ReplyError: If no reply could be read; `usage`, `cost` and `replies` cover all attempts.
             ProviderError: If no model sent a reply; the error has the same attributes as a `ReplyError`.
         """
-        return await self._converse(
+        return await self.converse(
             ModelQuestion(
                 messages=tuple(messages),
                 decode=lambda text: read(parse_reply_json(text)),
@@ -195,7 +201,7 @@ class LLMClient:
 
         The other arguments and the errors are the same as in `ask`.
         """
-        return self._converse(ModelQuestion(tuple(messages), read, schema, sample))
+        return self.converse(ModelQuestion(tuple(messages), read, schema, sample))
 
     @overload
     async def generate(
@@ -227,7 +233,7 @@ class LLMClient:
         exchange: Exchange[str] | Exchange[M]
         if response_format is None:
             question = ModelQuestion(messages=tuple(messages), decode=_not_empty, sample=sample)
-            exchange = await self._converse(question)
+            exchange = await self.converse(question)
         else:
             exchange = await self.ask(
                 messages, read=_reader(response_format), schema=_schema_of(response_format), sample=sample
@@ -260,7 +266,8 @@ class LLMClient:
         """Close the client."""
         await self.aclose()
 
-    async def _converse(self, question: ModelQuestion[T]) -> Exchange[T]:
+    async def converse(self, question: ModelQuestion[T]) -> Exchange[T]:
+        """Send a question and return the exchange; the errors are the same as in `ask`."""
         if not question.messages:
             raise ArgumentError("messages is empty; pass at least one message")
         tally = UsageTally()

@@ -38,7 +38,7 @@ from autorubric.llm.specs import (
 from autorubric.support.extensions import TRANSPORTS_GROUP, extension_names
 from autorubric.support.objects import REASON_LENGTH, Json
 
-TransportName = Literal["auto", "litellm", "openai_compatible"]
+TransportName = Literal["auto", "litellm", "openai_compatible", "systemone_decisions", "openai_decisions"]
 """Transport that reaches a model; `auto` chooses by the model's name and `api_base`."""
 
 
@@ -138,6 +138,7 @@ class LLMConfig(Spec):
         api_base: Address of the API, such as `http://localhost:8000/v1`.
         transport: `litellm`, `openai_compatible` (direct; requires `api_base`), or `auto`, which is direct if
             `api_base` is set and the model's prefix is OpenAI-compatible, unknown or missing; else `litellm`.
+            `systemone_decisions` and `openai_decisions` are the contracts of a `DecisionModelJudge`.
         fallbacks: Models to try, in order, if this model fails permanently. A plain name inherits this config
             except its prices; it inherits address, key and headers only if its provider prefix is the same.
         thinking: Reasoning options; the name of a level is also accepted.
@@ -189,7 +190,7 @@ class LLMConfig(Spec):
     seed: int | None = None
     extra_headers: dict[str, SecretStr] = Field(default_factory=dict, exclude=True, repr=False)
     extra_params: dict[str, Any] = Field(default_factory=dict)
-    logprobs: int | None = Field(default=None, ge=1, le=20, strict=True)
+    logprobs: int | None = Field(default=None, ge=1, le=20)
     truncate: TruncatePolicy | None = None
     takes_images: bool | None = None
     input_cost_per_token: float | None = Field(default=None, ge=0)

@@ -75,6 +75,8 @@ _TRACEBACK: Final = "Traceback (most recent call last)"
 class LiteLLMTransport:
     """A transport for any provider that litellm supports."""
 
+    expected = "a chat completion"
+
     def __init__(self, config: LLMConfig) -> None:
         self._config = config
         self._mask = Mask(config.secrets())
@@ -140,7 +142,7 @@ class LiteLLMTransport:
         try:
             with guard_requests(litellm, guard):
                 async with asyncio.timeout(self._config.timeout):
-                    return await litellm.acompletion(**arguments)
+                    return await self._call(litellm, arguments)
         except Exception as error:
             # The clients of many providers end here, and may raise any exception.
             model, mask = self._config.model, self._mask
@@ -161,6 +163,9 @@ class LiteLLMTransport:
                 return self._unusable(guard, had_schema="response_format" in arguments) or error
             return error
 
+    async def _call(self, litellm: Any, arguments: Mapping[str, Any]) -> Any:
+        return await litellm.acompletion(**arguments)
+
     def _unusable(self, guard: Guard, *, had_schema: bool) -> ProviderError | ModelReply | None:
         """Return the error or refusal in a successful response that litellm cannot read.
 
@@ -177,7 +182,7 @@ class LiteLLMTransport:
                 ServerError, model, f"the response from {address} is not JSON: {shown!r}", self._mask
             )
         if (fault := error_in(envelope)) is None:
-            what = f"the response from {address} is not a chat completion; check api_base"
+            what = f"the response from {address} is not {self.expected}; check api_base"
             return masked_error(ServerError, model, what, self._mask)
         failure = ProviderFailure(
             model=model,
@@ -305,12 +310,15 @@ class LiteLLMTransport:
         ]
 
     def _read(self, request: ModelRequest, response: Any, dropped: tuple[str, ...]) -> ModelReply:
-        reply = reply_in(_envelope(response), request.model)
+        reply = self._reply_in(response, request.model)
         if reply is None:
-            self._fail(ServerError, "the response is not a chat completion; check api_base")
+            self._fail(ServerError, f"the response is not {self.expected}; check api_base")
         cost = (getattr(response, "_hidden_params", None) or {}).get("response_cost")
         known = float(cost) if isinstance(cost, int | float) else None
         return self._mask.reply(reply)._replace(cost=known, dropped_params=dropped)
+
+    def _reply_in(self, response: Any, model: str) -> ModelReply | None:
+        return reply_in(_envelope(response), model)
 
     def _refuse(self, litellm: Any, request: ModelRequest, error: Exception) -> ModelReply:
         text = str(error).partition(_TRACEBACK)[0]

@@ -19,7 +19,7 @@ from autorubric.errors import (
     ServerError,
 )
 from autorubric.llm.config import LLMConfig
-from autorubric.llm.names import completions_url, is_openai_itself
+from autorubric.llm.names import is_openai_itself
 from autorubric.llm.provider_errors import (
     ProviderFailure,
     error_of,
@@ -31,7 +31,7 @@ from autorubric.llm.provider_errors import (
 )
 from autorubric.llm.specs import Mask
 from autorubric.llm.transport import LARGEST_ANSWER, ModelReply, ModelRequest
-from autorubric.llm.wire import error_in, reply_in, request_body
+from autorubric.llm.wire import CHAT, Wire, error_in
 from autorubric.support.json_text import read_compact
 from autorubric.support.objects import IdentityCache, Json
 
@@ -47,16 +47,17 @@ _NO_JSON: Final = object()
 
 
 class OpenAITransport:
-    """A transport that posts chat completions to `{api_base}/chat/completions`.
+    """A transport that posts requests to a server, by default chat completions.
 
     Each event loop has one session, which is closed by `aclose` or when the loop ends.
     """
 
-    def __init__(self, config: LLMConfig) -> None:
+    def __init__(self, config: LLMConfig, wire: Wire = CHAT) -> None:
         if config.api_base is None:
             raise ArgumentError(f"{config.model}: the direct transport requires api_base; got None")
         self._config = config
-        self._url = completions_url(config.api_base, config.model)
+        self._wire = wire
+        self._url = wire.url(config.api_base, config.model)
         self._key_note = ""
         self._mask = Mask(config.secrets())
         self._secret_params = config.secret_params()
@@ -64,7 +65,7 @@ class OpenAITransport:
 
     async def send(self, request: ModelRequest) -> ModelReply:
         """Return the server's reply to one request."""
-        body = request_body(request, self._secret_params)
+        body = self._wire.body(request, self._secret_params)
         pool = self._pools.of(asyncio.get_running_loop())
         session = pool.session
         if session is None or session.http.closed:
@@ -138,11 +139,10 @@ class OpenAITransport:
         fault = error_in(envelope)
         if fault is not None:
             return self._refuse(request, fault[0] or status, fault[1], None)
-        reply = reply_in(envelope, request.model)
+        reply = self._wire.read(envelope, request.model)
         if reply is None:
-            raise self._failure(
-                ServerError, f"the response from {self._url} is not a chat completion; check api_base"
-            )
+            what = f"the response from {self._url} is not {self._wire.expected}; check api_base"
+            raise self._failure(ServerError, what)
         return self._mask.reply(reply)
 
     def _refuse(self, request: ModelRequest, status: int, text: str, retry_after: float | None) -> ModelReply:

@@ -22,6 +22,7 @@ from autorubric.llm.budget import (
 )
 from autorubric.llm.cache import ReplyCache, cache_key
 from autorubric.llm.config import LOGPROBS, LLMConfig, TransportName
+from autorubric.llm.decision_wire import WIRES
 from autorubric.llm.names import is_openai_itself, provider_of, speaks_openai
 from autorubric.llm.openai import OpenAITransport
 from autorubric.llm.rate_limits import Limit, RequestLimits
@@ -34,7 +35,7 @@ from autorubric.llm.transport import (
     Transport,
     with_text_at_end,
 )
-from autorubric.llm.wire import bounded_schema, has_lengths
+from autorubric.llm.wire import CHAT, bounded_schema, has_lengths
 from autorubric.support.extensions import TRANSPORTS_GROUP, load_extension
 
 _NAMES_REPLY = re.compile(r"max_(completion_|output_|new_)?tokens|completion", re.IGNORECASE)
@@ -51,6 +52,8 @@ def is_direct(config: LLMConfig) -> bool:
     match config.transport:
         case "auto":
             return config.api_base is not None and speaks_openai(config.model)
+        case "systemone_decisions" | "openai_decisions":
+            return config.api_base is not None
         case _:
             return config.transport == "openai_compatible"
 
@@ -63,13 +66,14 @@ def is_extension(config: LLMConfig) -> bool:
 def provider_transport(config: LLMConfig) -> Transport:
     """Return the transport for the config's provider; no connection is opened yet."""
     if is_direct(config):
-        return OpenAITransport(config)
+        return OpenAITransport(config, WIRES.get(config.transport, CHAT))
     if is_extension(config):
         transport: Transport = load_extension(TRANSPORTS_GROUP, config.transport)(config)
         return transport
+    from autorubric.llm.litellm_decisions import LiteLLMDecisions
     from autorubric.llm.litellm_transport import LiteLLMTransport
 
-    return LiteLLMTransport(config)
+    return (LiteLLMDecisions if config.transport in WIRES else LiteLLMTransport)(config)
 
 
 def pricings_of(config: LLMConfig) -> tuple[Pricing, ...]:
@@ -80,6 +84,11 @@ def pricings_of(config: LLMConfig) -> tuple[Pricing, ...]:
 
 def demand_images(config: LLMConfig) -> None:
     """Raise an `ArgumentError` if it is not known that the model takes images."""
+    if config.transport in WIRES:
+        raise ArgumentError(
+            f"the decision model {config.model!r} is asked about texts only, but the submission or its prompt "
+            "has images; use another judge"
+        )
     takes = config.takes_images
     if takes is None and (config.api_base is None or is_openai_itself(config.api_base)):
         from autorubric.llm.litellm_transport import is_listed_with_images
@@ -122,10 +131,11 @@ class Route:
 
     def request(self, question: ModelQuestion[Any]) -> ModelRequest:
         """Return the request that asks this model the question."""
-        messages, _, schema, sample = question
-        if any(message.images for message in messages):
+        if any(message.images for message in question.messages):
             demand_images(self.config)
-        return ModelRequest(self.config.model, messages, schema, sample, self._params)
+        return ModelRequest(
+            self.config.model, question.messages, question.schema, question.sample, self._params
+        )
 
     def key(self, request: ModelRequest) -> str:
         """Return the cache key of a request to this model."""

@@ -181,6 +181,8 @@ class ModelQuestion(NamedTuple, Generic[T]):
     """Converts the text of a reply to an answer; raises `ReplyError` if the text is invalid."""
     schema: ReplySchema | None = None  # JSON schema of the reply
     sample: int = 0  # index of the sample
+    again: Callable[[], tuple[Message, ...] | None] | None = None
+    """Returns the conversation after an unreadable reply, or None to give up; None explains the error."""
 
 
 @dataclass(slots=True)

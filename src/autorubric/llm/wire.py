@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 from pydantic_core import to_json
 
 from autorubric.errors import TokenUsage
-from autorubric.llm.names import wire_name
+from autorubric.llm.names import completions_url, wire_name
 from autorubric.llm.transport import Message, ModelReply, ModelRequest, ReplySchema, Token
 from autorubric.support.objects import REASON_LENGTH, Json
 
@@ -245,3 +245,16 @@ def _join_parts(content: Json) -> str:
         parts = [part.get("text") for part in content if isinstance(part, dict)]
         return "".join(part for part in parts if isinstance(part, str))
     return ""
+
+
+class Wire(NamedTuple):
+    """A protocol for one request and its response."""
+
+    url: Callable[[str, str], str]  # the address for an `api_base` and a model
+    body: Callable[[ModelRequest, Mapping[str, Json]], bytes]  # the body of a request with secret parameters
+    read: Callable[[Json, str], ModelReply | None]  # the reply in an envelope; None if it is something else
+    expected: str  # what the response is, for errors
+
+
+CHAT: Final = Wire(completions_url, request_body, reply_in, "a chat completion")
+"""The OpenAI chat protocol."""

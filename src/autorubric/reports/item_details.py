@@ -197,8 +197,8 @@ class DetailWriter:
             content["a"] = self._index(answer)
         if (value := number(vote.value)) is not None:
             content["v"] = value
-        if vote.reason:
-            content["r"] = self._text(vote.reason)
+        if reason := vote.reason_shown:
+            content["r"] = self._text(reason)
         if vote.error:
             content["e"] = self._text(vote.error)
         if (confidence := number(vote.confidence)) is not None:

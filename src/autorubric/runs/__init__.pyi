@@ -4,6 +4,7 @@ from .escalation import (
     EscalationCurve as EscalationCurve,
     EscalationPoint as EscalationPoint,
     calibrate_escalation as calibrate_escalation,
+    choose_band as choose_band,
     replay_escalation as replay_escalation,
 )
 from .estimation import JudgeEstimate as JudgeEstimate, RunEstimate as RunEstimate, estimate as estimate

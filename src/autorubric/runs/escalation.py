@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from autorubric.criteria.base import BaseCriterion
-from autorubric.criteria.values import Submission
+from autorubric.criteria.values import Level, Submission
 from autorubric.datasets.dataset import RubricDataset
 from autorubric.errors import ArgumentError, ReplyError
 from autorubric.grading.plan import EscalationConfig, check_names
@@ -18,7 +18,15 @@ from autorubric.runs.items import sum_if_known
 from autorubric.runs.reopen import stored_policy
 from autorubric.runs.result import EvalResult
 from autorubric.scoring.policies import AggregationPolicy
-from autorubric.scoring.report_builder import GradingPolicy, confidence_of, criterion_report, spend
+from autorubric.scoring.report_builder import (
+    Band,
+    GradingPolicy,
+    confidence_of,
+    criterion_report,
+    is_in_band,
+    probability_of,
+    spend,
+)
 from autorubric.scoring.votes import Decision, JudgeVote
 from autorubric.support.blocks import Block, CurveBlock, ScalarBlock, TableBlock, render_text
 from autorubric.support.objects import Json
@@ -35,6 +43,8 @@ class CascadeCell:
     criterion: str
     # Confidence of the first panel in [0, 1]; None if unknown or the panel did not decide.
     confidence: float | None
+    level: Level  # level of the criterion
+    probability: float | None  # probability that a band applies to, in [0, 1]; None if unknown
     # Decision of the first panel; None if it did not decide, and for number and text answers.
     first: str | None
     strong: str | None  # decision of the strong panel; None in the same cases
@@ -48,13 +58,11 @@ class CascadeCell:
     strong_cost: float | None  # cost of the strong panel's votes in US dollars, by the same rules
     states_cost: bool  # whether any of the votes has a cost
 
-    def is_escalated(self, threshold: float) -> bool:
-        """Return whether the cell is escalated to the strong panel at a threshold."""
+    def is_escalated(self, threshold: float, band: Band | None) -> bool:
+        """Return whether the cell is escalated to the strong panel at a threshold, or in a band."""
+        if band is not None:
+            return is_in_band(self.level, self.probability, band)
         return self.confidence is None or self.confidence < threshold
-
-    def decide(self, threshold: float) -> str | None:
-        """Return the decision of the cascade at a threshold."""
-        return self.strong if self.is_escalated(threshold) else self.first
 
 
 def escalated_cells(
@@ -67,9 +75,9 @@ def escalated_cells(
     cells: list[CascadeCell] = []
     voted: set[str] = set()
     for one in result.item_results:
-        if one.report is None:
-            continue
         item_id = result.dataset.item_id(one.item_idx)
+        if one.report is None or item_id not in truths:
+            continue
         submission = Submission.parse(one.item.submission)
         for report in one.report.report:
             _refuse_gaps(item_id, report.votes)
@@ -99,6 +107,8 @@ def _cell(
         item_id=item_id,
         criterion=criterion.name or "",
         confidence=None if _code(first) is None else confidence_of(cheap, first),
+        level=criterion.level,
+        probability=None if _code(first) is None else probability_of(criterion, cheap),
         first=_code(first) if is_compared else None,
         strong=_code(later) if is_compared else None,
         truth=truth if is_compared else None,
@@ -166,6 +176,8 @@ class EscalationPoint:
             ground truth. Number and text answers, which are not simply right or wrong, are excluded.
         fidelity: Proportion of decisions that equal the strong panel's decision, where both exist, with the
             same exclusions.
+        strong_accuracy: Accuracy of the strong panel if it decides everything.
+        band: The band of probabilities that is used instead of thresholds, if any.
     """
 
     threshold: float
@@ -176,6 +188,19 @@ class EscalationPoint:
     full_cost: float | None
     accuracy: Estimate
     fidelity: Estimate
+    strong_accuracy: Estimate
+    band: Band | None = None
+
+    @property
+    def saving(self) -> float | None:
+        """Fraction of `full_cost` that the cascade saves; negative if it costs more, None if unknown."""
+        return None if self.cost is None or not self.full_cost else 1.0 - self.cost / self.full_cost
+
+    @property
+    def loss(self) -> float | None:
+        """Accuracy of the strong panel minus that of the cascade; None if one of them is undefined."""
+        strong, own = self.strong_accuracy.value, self.accuracy.value
+        return None if strong is None or own is None else strong - own
 
     @property
     def escalated_share(self) -> float | None:
@@ -185,7 +210,11 @@ class EscalationPoint:
     def blocks(self) -> list[Block]:
         """Return the results as renderable blocks."""
         figures = (
-            ("threshold", self.threshold),
+            *(
+                [("band", "{:g} to {:g}".format(*self.band))]
+                if self.band
+                else [("threshold", self.threshold)]
+            ),
             ("criteria judged", self.cells),
             ("escalated", self.escalated),
             ("votes", self.votes),
@@ -195,6 +224,8 @@ class EscalationPoint:
             ("… from", self.accuracy.low),
             ("… to", self.accuracy.high),
             ("same as the strong panel", self.fidelity.value),
+            ("saving of cost", self.saving),
+            ("loss of accuracy", self.loss),
         )
         return [ScalarBlock(title="Cascade", figures=figures)]
 
@@ -211,7 +242,7 @@ def replay_escalation(
     Args:
         result: A run in which all judges of both panels voted on every criterion.
         config: The cascade. Its judges must be judges of the run; all other judges form the first panel.
-        dataset: The dataset with ground truth; None to use the graded dataset.
+        dataset: The items to report on, with ground truth; None to use the graded dataset.
 
     Raises:
         ArgumentError: If a judge or criterion of the cascade is not in the run, or if the run has no first
@@ -220,17 +251,17 @@ def replay_escalation(
     check_names("per_criterion", config.per_criterion, result.dataset.rubrics())
     strong = {member.judge_id for member in panel_members(config.judges)}
     cells = escalated_cells(result, strong, dataset)
-    own = config.per_criterion
-    return operating_point(cells, config.threshold, lambda cell: own.get(cell.criterion, config.threshold))
+    own, threshold = config.per_criterion, config.threshold or 0.0
+    return operating_point(cells, threshold, lambda cell: own.get(cell.criterion, threshold), config.band)
 
 
 def operating_point(
-    cells: Sequence[CascadeCell], threshold: float, of: Threshold | None = None
+    cells: Sequence[CascadeCell], threshold: float, of: Threshold | None = None, band: Band | None = None
 ) -> EscalationPoint:
-    """Compute the results of the cascade, at one threshold or with a separate threshold for each cell."""
+    """Compute the results of the cascade, at one threshold or a separate one for each cell, or in a band."""
     bounds = [threshold if of is None else of(cell) for cell in cells]
-    up = [cell.is_escalated(bound) for cell, bound in zip(cells, bounds, strict=True)]
-    made = [cell.decide(bound) for cell, bound in zip(cells, bounds, strict=True)]
+    up = [cell.is_escalated(bound, band) for cell, bound in zip(cells, bounds, strict=True)]
+    made = [cell.strong if escalated else cell.first for cell, escalated in zip(cells, up, strict=True)]
     costs = [cell.first_cost for cell in cells]
     costs += [cell.strong_cost for cell, escalated in zip(cells, up, strict=True) if escalated]
     stated = any(cell.states_cost for cell in cells)
@@ -244,6 +275,8 @@ def operating_point(
         full_cost=sum_if_known([cell.strong_cost for cell in cells]) if stated else None,
         accuracy=share_equal(cells, [cell.truth for cell in cells], made),
         fidelity=share_equal(cells, [cell.strong for cell in cells], made),
+        strong_accuracy=share_equal(cells, [cell.truth for cell in cells], [cell.strong for cell in cells]),
+        band=band,
     )
 
 
@@ -360,6 +393,39 @@ def calibrate_escalation(
     for cell in cells:
         by_criterion.setdefault(cell.criterion, []).append(cell)
     return _curve(cells, {name: _curve(own, {}) for name, own in by_criterion.items()})
+
+
+def choose_band(
+    result: EvalResult, dataset: RubricDataset, *, judges: Sequence[str] | None = None, max_loss: float = 0.0
+) -> Band:
+    """Return the band, in steps of 0.05, that escalates least, without calling models.
+
+    Its accuracy is optimistic on the data on which it is chosen: report saving and loss with
+    `replay_escalation` and the labels of other items.
+
+    Args:
+        result: A run in which all judges of both panels voted on every criterion.
+        dataset: The labelled items to choose on.
+        judges: Ids of the strong panel's judges; see `calibrate_escalation`.
+        max_loss: Fraction of the decisions, in [0, 1], that may be wrong in addition to the strong panel's.
+
+    Raises:
+        ArgumentError: As in `calibrate_escalation`, or if no labelled criterion has probabilities.
+    """
+    cells = escalated_cells(result, _strong(result) if judges is None else tuple(judges), dataset)
+    cells = [cell for cell in cells if cell.truth is not None and cell.strong is not None]
+    if all(cell.probability is None for cell in cells):
+        raise ArgumentError("no labelled criterion has votes with probabilities, which a band requires")
+
+    def errors(band: Band) -> int:
+        made = [cell.strong if cell.is_escalated(0.0, band) else cell.first for cell in cells]
+        return sum(one != cell.truth for one, cell in zip(made, cells, strict=True))
+
+    most = sum(cell.strong != cell.truth for cell in cells) + max_loss * len(cells)
+    bands = [(low / 20, high / 20) for high in range(21) for low in range(high + 1)]
+    # The band of all probabilities makes the same errors as the strong panel, except above its upper end.
+    fine = [band for band in bands if errors(band) <= most + 1e-9] or [(0.0, 1.0)]
+    return min(fine, key=lambda band: sum(cell.is_escalated(0.0, band) for cell in cells))
 
 
 def _strong(result: EvalResult) -> tuple[str, ...]:

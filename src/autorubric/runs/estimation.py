@@ -13,7 +13,8 @@ from autorubric.errors import ArgumentError, MissingDependencyError
 from autorubric.grading.base import Grader
 from autorubric.grading.grader import CriterionGrader, criterion_grader
 from autorubric.grading.plan import JudgeCall
-from autorubric.judges.base import ModelAsker
+from autorubric.judges.base import JudgeRequest, ModelAsker
+from autorubric.judges.decision import DecisionModelJudge
 from autorubric.judges.panel import PanelMember
 from autorubric.llm.budget import CHARACTERS_PER_TOKEN, Price, prompt_tokens
 from autorubric.llm.config import LLMConfig
@@ -147,14 +148,16 @@ class _Tally:
         judge = self.member.judge
         if not isinstance(judge, ModelAsker) or not judge.models:
             return
-        prompt = judge.prompt_for([call.request for call in batch])
-        if prompt is None:
-            return
-        expected = REPLY_TOKENS_A_CRITERION * len(batch)
-        self.calls += 1
-        self.sent += prompt_tokens(prompt.messages, prompt.schema)
-        self.images += sum(len(message.images) for message in prompt.messages)
-        self.received += min(expected, judge.models[0].max_tokens or expected)
+        requests: list[JudgeRequest] = [call.request for call in batch]
+        is_decision = isinstance(judge, DecisionModelJudge)
+        expected = 0 if is_decision else REPLY_TOKENS_A_CRITERION * len(batch)
+        for part in judge.split(requests) if isinstance(judge, DecisionModelJudge) else [requests]:
+            if (prompt := judge.prompt_for(part)) is None:
+                continue
+            self.calls += 1
+            self.sent += prompt_tokens(prompt.messages, prompt.schema)
+            self.images += sum(len(message.images) for message in prompt.messages)
+            self.received += min(expected, judge.models[0].max_tokens or expected)
 
     def estimate(self, price_of: Callable[[LLMConfig], tuple[Price | None, str]]) -> JudgeEstimate:
         model = self.member.models[0] if self.member.models else None
@@ -247,6 +250,11 @@ def _notes(
         )
     if images:
         yield f"The tokens of {images} images are not counted, because their number depends on the provider."
+    if any(isinstance(member.judge, DecisionModelJudge) and member.models for member in grader.members):
+        yield (
+            "Decision models: replies are assumed to have no tokens, and a server with lower limits than its "
+            "contract's may need more requests than estimated."
+        )
     if at_most:
         yield "The actual figures may be lower if votes are skipped or criteria are not escalated."
     if stored:

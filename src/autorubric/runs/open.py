@@ -319,7 +319,8 @@ class _RunOpener:
         store.continue_items(index.count, index.open_from if index.open_votes else None)
         damage_notices = [one.when_resumed() for one in damages]
         warn_of_damage(damage_notices)
-        for notice in (*damage_notices, *(now.get("unverified") or ())):
+        lasting = (*(now.get("unverified") or ()), *(now.get("moving_targets") or ()))
+        for notice in (*damage_notices, *lasting):
             index.notices.append(notice)
         return OpenRun(
             name=store.path.name,

@@ -13,7 +13,7 @@ from autorubric.datasets.fields import FieldMap
 from autorubric.errors import ArgumentError, FileError
 from autorubric.grading.grader import LLMCalls
 from autorubric.grading.plan import FewShotConfig
-from autorubric.judges.panel import names_model
+from autorubric.judges.panel import config_named, names_model
 from autorubric.llm.config import LLMConfig, ThinkingLevel, TransportName, TruncatePolicy
 from autorubric.llm.specs import holds_secret
 from autorubric.rubric.rubric import Rubric
@@ -86,7 +86,7 @@ class JudgeEntry(_Section):
     """A judge: a model with its settings, or a built-in judge."""
 
     model: str
-    """A model's name, `lexical`, `supervised:TRAIN` or `recorded:CSV#RATER`."""
+    """A model's name, `decision:MODEL#CONTRACT`, `lexical`, `supervised:TRAIN` or `recorded:CSV#RATER`."""
     name: str | None = Field(default=None, min_length=1)
     """The judge's name in votes and reports; defaults to the name of the model."""
     weight: float = Field(default=1.0, ge=0)
@@ -149,7 +149,8 @@ class JudgeEntry(_Section):
     def to_config(self, cache_dir: Path | None = None) -> LLMConfig:
         """Return the model's configuration."""
         cache: dict[str, Any] = {} if cache_dir is None else {"cache_enabled": True, "cache_dir": cache_dir}
-        return LLMConfig(**self.settings, **cache)
+        settings = self.settings
+        return config_named(settings.pop("model"), **settings, **cache)
 
 
 class Budget(_Section):

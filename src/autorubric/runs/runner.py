@@ -66,6 +66,7 @@ class RunWriter:
         self._with_failures: set[int] = set()
         self._finished = 0
         self._tally = opened.index.tally
+        self._served: dict[str, set[str]] = {}
         deciding = mapping_in(opened.manifest, "deciding")
         self._is_soft = mapping_in(deciding, "aggregation").get("votes") == "soft"
         self.certain: Counter[str] = Counter()  # votes without probabilities in a run of soft votes, by judge
@@ -149,6 +150,8 @@ class RunWriter:
         digest = digests.of(name, vote.judge_id)
         self._opened.store.add_vote(StoredVote(item_id, name, digest, vote), exchanged)
         self._progress.vote()
+        if vote.probability_source == "decision_model" and vote.model is not None:
+            self._served.setdefault(vote.judge_id, set()).add(vote.model)
         if self._errors is not None:
             self._errors.add(event)
         if self.votes is not None:
@@ -157,6 +160,27 @@ class RunWriter:
             self._failed_on.add(item_id)
         elif self._is_soft and vote.probabilities is None and not vote.skipped:
             self.certain[vote.judge_id] += 1
+
+    def note_moving_targets(self) -> None:
+        """Add a notice, also to the manifest, on each decision model whose name is not the version served."""
+        # Imported late, because opening a run needs nothing of `llm`.
+        from autorubric.llm.names import wire_name
+
+        manifest, judges = (
+            self._opened.manifest,
+            mapping_in(mapping_in(self._opened.manifest, "asking"), "judges"),
+        )
+        found: list[Any] = list(manifest.get("moving_targets") or ())
+        for judge, served in self._served.items():
+            name = wire_name(str(mapping_in(judges, judge).get("model", judge)))
+            told = (
+                f"judge {judge!r}: {name} is a moving target, which can mean another version tomorrow; the "
+                f"answers are from {', '.join(sorted(served))}. Set the version as the model to repeat the run"
+            )
+            if told not in found and (name.endswith("-latest") or {*map(wire_name, served)} != {name}):
+                found.append(told)
+                self._opened.notices.append(told)
+                manifest["moving_targets"] = found
 
     def finish(self, done: GradedItem) -> None:
         """Store the result of grading an item."""
@@ -349,6 +373,7 @@ class EvalRunner:
                     async for done in finished:
                         writer.finish(done)
                         self._maybe_fail_fast(opened, done)
+        writer.note_moving_targets()
         # The system clock may have been set back during the run.
         completed_at = started_at + timedelta(seconds=time.perf_counter() - clock)
         stopped: StopReason | None = None

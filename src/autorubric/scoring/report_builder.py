@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
 
 from autorubric.criteria.base import BaseCriterion
-from autorubric.criteria.values import Submission, VerdictCounts
+from autorubric.criteria.values import Level, Submission, VerdictCounts
 from autorubric.errors import TokenUsage
 from autorubric.scoring.decisions import decide_by_judge, decide_panel
 from autorubric.scoring.policies import AggregationPolicy, CannotAssessConfig, LengthPenalty, RubricGroup
+from autorubric.scoring.probabilities import by_part, mean_probabilities
 from autorubric.scoring.reports import EnsembleCriterionReport, EnsembleEvaluationReport
 from autorubric.scoring.score import (
     Entry,
@@ -40,6 +41,13 @@ class EscalationRule(BaseModel):
     threshold: Share  # confidence below which a criterion is escalated
     # Thresholds for individual criteria, by criterion name.
     per_criterion: dict[str, float] = Field(default_factory=dict)
+    band: tuple[Share, Share] | None = None  # probabilities that escalate, instead of the threshold
+
+    @model_serializer(mode="wrap")
+    def _write(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Omit the band of runs without one, which were stored before there were bands."""
+        written = handler(self)
+        return {name: value for name, value in written.items() if name != "band" or value is not None}
 
     def threshold_of(self, criterion: BaseCriterion) -> float:
         """Return the confidence below which this criterion is escalated."""
@@ -50,11 +58,40 @@ class EscalationRule(BaseModel):
         strong = set(self.judges)
         return [v for v in votes if v.judge_id not in strong], [v for v in votes if v.judge_id in strong]
 
-    def is_unsure(self, criterion: BaseCriterion, decision: Decision, confidence: float | None) -> bool:
-        """Return whether the first judges' decision must be escalated, given their confidence in it."""
+    def is_unsure(self, criterion: BaseCriterion, decision: Decision, votes: Sequence[JudgeVote]) -> bool:
+        """Return whether the first judges' decision must be escalated, given their votes."""
         if decision.status != "answered" or decision.assumed:
             return True
+        if self.band is not None:
+            return is_in_band(criterion.level, probability_of(criterion, votes), self.band)
+        confidence = confidence_of(votes, decision)
         return confidence is None or confidence < self.threshold_of(criterion)
+
+
+Band: TypeAlias = tuple[float, float]
+"""A lower and an upper probability, in [0, 1]."""
+
+
+def probability_of(criterion: BaseCriterion, votes: Sequence[JudgeVote]) -> float | None:
+    """Return the mean probability of a binary criterion's positive answer, for other levels of the top one.
+
+    With parts, it is the smallest one of the parts. It is None if no vote has probabilities.
+    """
+    given = [vote for vote in votes if vote.probabilities is not None]
+    if not given:
+        return None
+    weights = [vote.weight for vote in given]
+    mean = mean_probabilities(criterion, [vote.probabilities or {} for vote in given], lambda part: weights)
+    if criterion.level == "binary":
+        return float(mean.get(str(criterion.answers()[-1].label), 0.0))  # type: ignore[arg-type]
+    return min(max(shares.values()) for _, shares in by_part(criterion, mean))
+
+
+def is_in_band(level: Level, probability: float | None, band: Band) -> bool:
+    """Return whether a criterion with this probability is escalated; see `EscalationConfig`."""
+    if probability is None or level != "binary":
+        return probability is None or probability < band[1]
+    return band[0] <= probability <= band[1]
 
 
 def confidence_of(votes: Sequence[JudgeVote], decision: Decision) -> float | None:
@@ -229,7 +266,7 @@ def _decide(criterion: BaseCriterion, votes: Sequence[JudgeVote], policy: Gradin
         deciding, strong = policy.escalation.split(votes)
         first = _decide_panel(criterion, deciding, by_judge, policy)
         confidence = confidence_of(deciding, first)
-        escalated = policy.escalation.is_unsure(criterion, first, confidence)
+        escalated = policy.escalation.is_unsure(criterion, first, deciding)
         deciding = strong if escalated else deciding
     decision = _decide_panel(criterion, deciding, by_judge, policy)
     entry = entry_of(criterion, decision, policy.cannot_assess)

@@ -94,6 +94,12 @@ class JudgeVote:
         """Whether the vote failed because no reply arrived, in which case a retry can help."""
         return self.status == "failed" and not self.unreadable
 
+    @property
+    def reason_shown(self) -> str:
+        """The reason, or for a vote of a decision model the remark that it gives none."""
+        is_silent = self.probability_source == "decision_model" and not self.reason
+        return "no reason given by this kind of judge" if is_silent else self.reason
+
     def to_dict(self) -> dict[str, Json]:
         """Return the vote as a JSON-compatible dict, omitting fields with default values."""
         kept: dict[str, Json] = {

@@ -85,6 +85,11 @@ class VotesTable:
         return len(self.item)
 
     @property
+    def has_probabilities(self) -> bool:
+        """Whether any vote or decision has probabilities."""
+        return bool((self.probabilities != None).any())  # noqa: E711
+
+    @property
     def n_items(self) -> int:
         """Number of items in the dataset."""
         return len(self.item_ids)
@@ -135,7 +140,7 @@ class VotesTable:
             return pd.arrays.IntegerArray(places.copy(), places < 0)
 
         places, labels = pd.factorize(self.label)
-        given = {"probabilities": self.probabilities} if (self.probabilities != None).any() else {}  # noqa: E711
+        given = {"probabilities": self.probabilities} if self.has_probabilities else {}
         return pd.DataFrame(
             {
                 "item": self.item,

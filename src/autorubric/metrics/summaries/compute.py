@@ -179,7 +179,9 @@ def metrics_of_table(
     rows = rater_table(cells, modes, options)
     found = {one.rater: rater_metrics(rows, one.rater, intervals.get(one.rater)) for one in raters}
     panel, n_items = found[PANEL][0], count_items(cells, PANEL)
-    warnings = metric_warnings(table.criteria, modes, found, n_items)
+    warnings = metric_warnings(
+        table.criteria, modes, found, n_items, has_probabilities=table.has_probabilities
+    )
     compared = [one.name for one in cells.criteria if one.level == "ranking"]
     if compared:
         warnings.append(

@@ -299,7 +299,8 @@ def _warnings(given: _ReportContext, table: VotesTable) -> list[str]:
     # Without judges there is no panel, so nothing can be missing from it.
     found = {rater: rater_metrics(rows, rater) for rater in (given.cells.raters if table.judges else ())}
     n_items = count_items(given.cells, PANEL) if found else 0
-    return metric_warnings(table.criteria, given.modes, found, n_items, has_scores=bool(table.scores))
+    has = {"has_scores": bool(table.scores), "has_probabilities": table.has_probabilities}
+    return metric_warnings(table.criteria, given.modes, found, n_items, **has)
 
 
 def _thin_criteria(raters: Sequence[RaterReport]) -> list[str]:

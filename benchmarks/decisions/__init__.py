@@ -1,0 +1,1 @@
+"""Requests, tokens and cost per verdict of decision models and of text models."""

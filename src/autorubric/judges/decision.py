@@ -1,0 +1,409 @@
+"""A judge that asks a decision model, which answers typed questions with probabilities and no reasons."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final, NamedTuple
+
+from autorubric.criteria.base import AS_DECLARED, AnswerChoice, BaseCriterion, Shown
+from autorubric.criteria.values import Answer, Submission
+from autorubric.errors import ArgumentError, BudgetError, JudgeError, ReplyError, RequestRefusedError
+from autorubric.judges.answering import answer_settings, ask_model
+from autorubric.judges.base import JudgeReply, JudgeRequest, shared_error
+from autorubric.judges.model import demand_text, material_of, model_reply, show_request
+from autorubric.judges.prompts import (
+    EXAMPLES_HEAD,
+    MATERIAL_RULE,
+    ComposedPrompt,
+    neutralise,
+    render_examples,
+    shared_of,
+)
+from autorubric.llm.client import LLMClient
+from autorubric.llm.config import LLMConfig
+from autorubric.llm.decision_wire import NAMES_LABELS, WIRES, Contract, limit_in
+from autorubric.llm.names import provider_of
+from autorubric.llm.transport import Message, ModelQuestion, ReplySchema
+from autorubric.rubric.rubric import Rubric
+from autorubric.scoring.probabilities import ABSTENTION, SUM_TOLERANCE
+from autorubric.scoring.votes import Probabilities, VoteExchange
+from autorubric.support.chat_tokens import neutralise_tokens
+from autorubric.support.objects import Json, is_number
+
+_MOST: Final = {"predicate": 2, "choice": 255, "score": 10}
+"""Maximum number of answers to a question of each type, in both contracts."""
+_UNKNOWN: Final = "The question cannot be answered from the material."
+_ABSTAINS: Final = Answer(code=None, label=ABSTENTION, cannot_assess=True)
+_IS_UNKNOWN: Final = "Is it impossible to answer this from the material?\n{question}"
+_DOES_NOT_APPLY: Final = "Is this true of the submission: {label}?\n{question}"
+_WORDING: Final = (MATERIAL_RULE, EXAMPLES_HEAD, _UNKNOWN, _IS_UNKNOWN, _DOES_NOT_APPLY)
+_UNUSED: Final = ("temperature", "top_p", "max_tokens", "seed", "thinking", "fallbacks")
+_Replies = Sequence[JudgeReply | JudgeError | BudgetError]
+
+
+class DecisionQuestion(NamedTuple):
+    """One question to a decision model."""
+
+    type: str  # predicate, choice or score
+    text: str
+    choices: tuple[AnswerChoice, ...]  # the levels of a score, lowest first; the negative and positive answer
+    part: str | None = None  # key of the part that it is about; None for the whole criterion
+    is_second: bool = False  # whether the positive answer is an abstention
+
+    @property
+    def labels(self) -> list[str]:
+        """The labels of the answers."""
+        return [ABSTENTION if one.answer.cannot_assess else str(one.answer.label) for one in self.choices]
+
+
+def questions_on(criterion: BaseCriterion, shown: Shown) -> list[DecisionQuestion]:
+    """Return the questions about a criterion, by level.
+
+    A binary criterion is a predicate, a nominal one or a comparison a choice, an ordinal one or a range of
+    whole numbers a score, and each part of a criterion a separate question. A choice includes `CANNOT_ASSESS`,
+    unless there is an NA option. Otherwise, a second predicate asks about it, or about each NA option.
+
+    Raises:
+        ArgumentError: If a decision model cannot answer the criterion.
+    """
+    asked, choices = criterion.question(), criterion.answer_choices(shown)
+    abstentions = [one for one in choices if one.answer.abstains]
+    if criterion.level in ("nominal", "ranking"):
+        known = [] if abstentions or not choices else [AnswerChoice(_ABSTAINS, ABSTENTION, _UNKNOWN)]
+        return [_fit(criterion, "choice", asked, [*Shown.arrange(choices, shown), *known])]
+    questions = []
+    parts: list[tuple[str | None, BaseCriterion]] = [*criterion.part_fields.items()]
+    for key, part in parts or [(None, criterion)]:
+        text = f"{asked}\n{(part.name or '').rpartition('/')[2]}: {part.requirement}" if key else asked
+        kind = "predicate" if part.level == "binary" else "score"
+        levels = [one for one in part.answer_choices() if not one.answer.abstains]
+        levels.sort(key=lambda one: one.answer.value or 0.0)
+        questions.append(_fit(part, kind, text, levels)._replace(part=key))
+    for answer, label in [(one.answer, one.text) for one in abstentions] or [(_ABSTAINS, "")]:
+        text = (_DOES_NOT_APPLY if label else _IS_UNKNOWN).format(label=label, question=asked)
+        pair = (AnswerChoice(Answer(code=None), "no"), AnswerChoice(answer, "yes"))
+        questions.append(DecisionQuestion("predicate", neutralise_tokens(text), pair, is_second=True))
+    return questions
+
+
+def _fit(criterion: BaseCriterion, kind: str, text: str, choices: Sequence[AnswerChoice]) -> DecisionQuestion:
+    """Return a question if its type allows these answers."""
+    seen = [AnswerChoice(one.answer, *map(neutralise_tokens, one[1:])) for one in choices]
+    count = len({one.text for one in seen})
+    if 2 <= count <= _MOST[kind]:
+        return DecisionQuestion(kind, neutralise_tokens(text), tuple(seen))
+    why = f"has {count} possible answers, but a {kind} question takes 2 to {_MOST[kind]}"
+    if not count:
+        why = {
+            "text": "asks for a text, but a decision model only chooses among answers",
+            "ranking": "ranks more than two candidates, but a decision model cannot rank",
+            "interval": "has no list of answers; only whole numbers between two whole bounds can be asked",
+        }.get(criterion.level, "has answers that cannot be listed")
+    raise ArgumentError(
+        f"criterion {criterion.name!r} {why}. Use another judge for it, options, a scale of 2 to 10 levels, or "
+        "a comparison of mode 'best_of'"
+    )
+
+
+def _systemone(question: DecisionQuestion) -> dict[str, Json]:
+    kind, text, choices, *_ = question
+    criteria: Json = {one.text: one.meaning or None for one in choices}
+    if kind == "score":
+        criteria = [": ".join(filter(None, one[1:])) for one in choices]
+    elif kind == "predicate":
+        kind, criteria = "noul", {"true": choices[1].meaning, "false": choices[0].meaning}
+    given = {"criteria": criteria} if kind != "noul" or choices[1].meaning else {}
+    return {"type": kind, "instructions": text, **given}
+
+
+def _openai(key: str, question: DecisionQuestion) -> dict[str, Json]:
+    kind, text, choices, *_ = question
+    if kind == "predicate":
+        told = f"\nTrue: {choices[1].meaning}\nFalse: {choices[0].meaning}" if choices[1].meaning else ""
+        return {"type": kind, "name": key, "instructions": text + told}
+    name, field = ("value", "choices") if kind == "choice" else ("label", "levels")
+    listed = [{name: one.text} | ({"description": one.meaning} if one.meaning else {}) for one in choices]
+    return {"type": kind, "name": key, "instructions": text, field: listed}
+
+
+def _by_id(answers: Json, asked: Sequence[str]) -> Mapping[str, Json]:
+    """Return answers by id of their question; OpenAI Decisions lists them in the questions' order."""
+    if isinstance(answers, dict):
+        return answers
+    named = {one["name"]: one for one in answers if isinstance(one, dict) and one.get("name") in asked}
+    is_in_order = len(answers) == len(asked) and len(named) < len(asked)
+    return dict(zip(asked, answers, strict=True)) if is_in_order else named
+
+
+def _read(question: DecisionQuestion, answer: Json) -> dict[str, float] | None:
+    """Return the probabilities in an answer by label; None if the model refused."""
+    if not isinstance(answer, dict):
+        raise ReplyError("the answer is missing")
+    if answer.get("type") == "refusal":
+        return None
+    labels, given = question.labels, answer.get("probabilities")
+    keys = [one.text if question.type == "choice" else str(at) for at, one in enumerate(question.choices)]
+    if question.type == "predicate":
+        positive = answer.get("noul", answer.get("probability"))
+        given = {"1": positive, "0": 1.0 - positive if is_number(positive) else None}
+    elif isinstance(given, list) and all(isinstance(one, dict) for one in given):
+        # A boolean and a text of the same letters are different values.
+        pairs = [(one.get("value"), one.get("probability")) for one in given]
+        given = {f"boolean {key}" if isinstance(key, bool) else str(key): p for key, p in pairs}
+    if not isinstance(given, dict):
+        raise ReplyError("the answer has no probabilities")
+    for key, share in given.items():
+        if key not in keys:
+            raise ReplyError(f"probability of an unknown answer {key!r}; answers: {', '.join(keys)}")
+        if not is_number(share) or not 0.0 <= share <= 1.0:
+            raise ReplyError(f"a probability must be between 0 and 1; got {share!r}")
+    found = {label: float(given.get(key, 0.0)) for key, label in zip(keys, labels, strict=True)}
+    if abs(math.fsum(found.values()) - 1.0) > SUM_TOLERANCE:
+        raise ReplyError(f"the probabilities must sum to 1 (±{SUM_TOLERANCE:g}); got {found}")
+    return found
+
+
+class Asking:
+    """The questions of one request to a server, by id, and the answers read so far (None for refusals)."""
+
+    def __init__(self, contract: Contract, requests: Sequence[JudgeRequest]) -> None:
+        self._contract, self._requests = contract, requests
+        listed = [questions_on(one.criterion, show_request(one)) for one in requests]
+        pairs = [(place, question) for place, own in enumerate(listed) for question in own]
+        self._asked = {f"q{number}": pair for number, pair in enumerate(pairs, start=1)}
+        self.found: dict[str, dict[str, float] | None] = {}
+        self.size = len(pairs), max(len(one.choices) for _, one in pairs)  # of questions, and of answers
+
+    def question(self, submissions: Sequence[Submission]) -> ModelQuestion[Any]:
+        """Return the question to the model; after invalid answers, only their questions are asked again."""
+        first = self._requests[0]
+        tag, prefix, _ = shared_of(material_of(first, submissions[0], show_request(first)))
+        examples = [
+            f"{neutralise(request.criterion.name or '')}: {block}\n\n"
+            for request in self._requests
+            for block in render_examples(request.examples, tag)
+        ]
+        text = f"{MATERIAL_RULE}\n\n{prefix}{''.join(examples)}".rstrip()
+        tries = iter((True, False))
+
+        def messages() -> tuple[Message, ...]:
+            body: Json = {"input": text, "questions": [_openai(*one) for one in self._missing().items()]}
+            if self._contract == "systemone":
+                body = {"state": text, "questions": {k: _systemone(v) for k, v in self._missing().items()}}
+            return (Message("user", json.dumps(body, ensure_ascii=False)),)
+
+        def again() -> tuple[Message, ...] | None:
+            return messages() if next(tries) else None
+
+        return ModelQuestion(messages(), self._decode, None, first.sample, again)
+
+    def _missing(self) -> dict[str, DecisionQuestion]:
+        return {key: question for key, (_, question) in self._asked.items() if key not in self.found}
+
+    def _decode(self, text: str) -> bool:
+        missing, problems = self._missing(), []
+        answers = _by_id(json.loads(text), list(missing))
+        for key, question in missing.items():
+            try:
+                self.found[key] = _read(question, answers.get(key))
+            except ReplyError as error:
+                problems.append(f"{self._requests[self._asked[key][0]].criterion.name}: {error}")
+        if problems:
+            raise ReplyError("; ".join(problems))
+        return True
+
+    def refuse(self) -> None:
+        """Record that the model refused the whole request."""
+        self.found = dict.fromkeys(self._asked)
+
+    def is_answered(self, place: int) -> bool:
+        """Return whether all questions on a criterion were answered or refused."""
+        return all(key in self.found for key, (at, _) in self._asked.items() if at == place)
+
+    def probabilities(self, place: int) -> Probabilities | None:
+        """Return the probabilities of a criterion's answers; None if one of its questions was refused.
+
+        If the second questions about abstentions were answered with q₁, q₂, …, then P(abstention i) is qᵢ, or
+        qᵢ / Σq if the sum exceeds 1, and the probability p of another answer becomes p · max(0, 1 - Σq). With
+        parts, this applies to each part.
+        """
+        own = [(question, self.found[key]) for key, (at, question) in self._asked.items() if at == place]
+        if any(given is None for _, given in own):
+            return None
+        second = {one.labels[1]: given[one.labels[1]] for one, given in own if one.is_second and given}
+        total = math.fsum(second.values())
+        abstaining = {label: q / max(total, 1.0) for label, q in second.items()}
+        found = {
+            one.part: {label: p * max(0.0, 1.0 - total) for label, p in given.items()} | abstaining
+            for one, given in own
+            if given and not one.is_second
+        }
+        return found[None] if None in found else {str(part): given for part, given in found.items()}
+
+
+class DecisionModelJudge:
+    """A decision model as a judge: it answers with probabilities, and gives no reasons.
+
+    All criteria of an item are asked in as few requests as the server's limits allow, whatever the grader's
+    `llm_calls`; a limit that the server names in an error is learned. Missing and invalid answers are
+    requested again once. A refusal of a question is an abstention.
+
+    Args:
+        model: The model's name, or its config without parameters of text models, such as `temperature`.
+        contract: `systemone` (`POST {api_base}/systemone`) or `openai` (`POST {api_base}/decisions`); None for
+            that of the config, or `systemone`. Without `api_base`, litellm 1.105 or later sends the requests.
+        judge_id: Name in votes and metrics; by default the name of the model.
+        **settings: Parameters of `LLMConfig`, such as `api_base`, if `model` is a name.
+
+    Raises:
+        ArgumentError: If the contract is unknown, or a setting does not apply to decision models.
+    """
+
+    asks_whole_items: Final = True
+    """Whether all criteria of an item are asked together, whatever the grader's `llm_calls`."""
+
+    def __init__(
+        self,
+        model: LLMConfig | str,
+        contract: Contract | None = None,
+        *,
+        judge_id: str | None = None,
+        **settings: Any,
+    ) -> None:
+        config = model if isinstance(model, LLMConfig) else LLMConfig(model=model, **settings)
+        if contract is not None or config.transport not in WIRES:
+            config = config.model_copy(update={"transport": f"{contract or 'systemone'}_decisions"})
+        self.contract: Any = config.transport.removesuffix("_decisions")
+        if config.transport not in WIRES:
+            raise ArgumentError(f"contract must be systemone or openai; got {contract!r}")
+        if unused := [name for name in _UNUSED if getattr(config, name) not in (None, ())]:
+            raise ArgumentError(f"{config.model}: {', '.join(unused)} cannot be set for a decision model")
+        self.client = LLMClient(config)
+        self.judge_id = judge_id or config.model
+        self.backend = f"{self.contract} {provider_of(config.model, config.api_base)}"
+        # litellm's limit, and that of OpenAI Decisions.
+        self._most_questions, self._most_labels = 128 if config.api_base is None else 400, 255
+
+    @property
+    def models(self) -> tuple[LLMConfig, ...]:
+        """A tuple with the config of the model."""
+        return (self.client.config,)
+
+    def describe(self) -> dict[str, Json]:
+        """Return the model's config, without secrets, and a digest of the texts around criteria."""
+        wording = hashlib.sha256("\0".join(_WORDING).encode("utf-8")).hexdigest()[:16]
+        return {**answer_settings(self.client.config), "judge": "decision_model", "wording": wording}
+
+    def check_rubrics(self, rubrics: Iterable[Rubric]) -> None:
+        """Check that the model can answer all criteria; comparisons are checked with their candidates.
+
+        Raises:
+            ArgumentError: If it cannot; the message names the criterion and what to do.
+        """
+        for criterion in (one for rubric in rubrics for one in rubric):
+            if criterion.check is None and criterion.level != "ranking":
+                questions_on(criterion, AS_DECLARED)
+
+    def prompt_for(self, requests: Sequence[JudgeRequest]) -> ComposedPrompt | None:
+        """Return one request to the server with all questions on these criteria of an item."""
+        question = Asking(self.contract, requests).question((requests[0].submission,))
+        return ComposedPrompt(question.messages, ReplySchema(name="none", schema={}))
+
+    async def ask(self, request: JudgeRequest) -> JudgeReply:
+        """Return the model's probabilities for one criterion.
+
+        Raises:
+            ReplyError: If an answer is missing or invalid, also after it was requested again.
+            ProviderError: If no reply arrived.
+        """
+        reply = (await self.ask_many([request]))[0]
+        if isinstance(reply, JudgeReply):
+            return reply
+        raise reply
+
+    async def ask_many(self, requests: Sequence[JudgeRequest]) -> _Replies:
+        """Return the model's probabilities for several criteria of an item, in order.
+
+        The first criterion of each request to the server has its usage and cost.
+        """
+        demand_text(self.judge_id, requests[0])
+        groups = await asyncio.gather(*map(self._ask_together, self.split(requests)))
+        return [reply for group in groups for reply in group]
+
+    def split(self, requests: Sequence[JudgeRequest]) -> list[list[JudgeRequest]]:
+        """Split criteria into requests to the server with at most as many questions as it takes."""
+        groups: list[list[JudgeRequest]] = []
+        room = 0
+        for request in requests:
+            count = len(questions_on(request.criterion, show_request(request)))
+            if count > room or not groups:
+                groups.append([])
+                room = self._most_questions
+            groups[-1].append(request)
+            room -= count
+        return groups
+
+    async def _ask_together(self, requests: Sequence[JudgeRequest]) -> _Replies:
+        asking = Asking(self.contract, requests)
+        if problem := self._why_too_large(asking):
+            alone = [self._ask_together([one]) for one in requests] if len(requests) > 1 else []
+            error = JudgeError(f"criterion {requests[0].criterion.name!r} {problem}")
+            return [reply for group in await asyncio.gather(*alone) for reply in group] or [error]
+        submissions, compared = (requests[0].submission,), bool(show_request(requests[0]).names)
+        failures: _Replies = [ReplyError("no answer")] * len(requests)
+        try:
+            reply = await ask_model(self.client, asking.question, submissions, compared=compared)
+        except BudgetError as error:
+            return [error] * len(requests)
+        except JudgeError as error:
+            if self._learns_limit(error, asking):
+                return await self.ask_many(requests)
+            failures = shared_error(error, len(requests))
+            told: dict[str, Any] = {"usage": error.usage, "cost": error.cost, "model": error.selected_model}
+            exchanged = VoteExchange(messages=error.messages, replies=error.replies)
+            first = JudgeReply(answer=None, exchanged=exchanged, **told)
+        else:
+            assert reply.exchange is not None
+            if reply.answer is None:
+                asking.refuse()
+            first = replace(model_reply(reply.exchange, Answer(code=None), reply.shown), answer=None)
+        first = replace(first, probability_source="decision_model", probability_backend=self.backend)
+        shared = VoteExchange(shared_with=requests[0].criterion.name)
+        others = replace(first, usage=None, cost=None, exchanged=shared)
+        return [
+            replace(others if place else first, probabilities=asking.probabilities(place))
+            if asking.is_answered(place)
+            else failure
+            for place, failure in enumerate(failures)
+        ]
+
+    def _why_too_large(self, asking: Asking) -> str:
+        """Return why the server takes no request with these questions; empty if it does."""
+        count, labels = asking.size
+        if labels > self._most_labels:
+            most = f"{self.backend} takes at most {self._most_labels}"
+            return f"has {labels} answers, but {most}; use fewer options or another judge"
+        most = f"{self.backend} takes at most {self._most_questions}"
+        too_many = f"needs {count} questions, but {most}; divide it into several criteria"
+        return too_many if count > self._most_questions else ""
+
+    def _learns_limit(self, error: JudgeError, asking: Asking) -> bool:
+        """Remember the limit that an error names; return whether the request exceeded it."""
+        limit = limit_in(str(error)) if type(error) is RequestRefusedError else None
+        count, labels = asking.size
+        if not limit or limit >= max(count, labels):
+            return False
+        if labels > limit and (count <= limit or NAMES_LABELS.search(str(error))):
+            self._most_labels = limit
+        else:
+            self._most_questions = limit
+        return True
+
+    async def aclose(self) -> None:
+        """Close the model's connections; the next request reopens them."""
+        await self.client.aclose()
