@@ -39,6 +39,7 @@ from autorubric.metrics.summaries.agreement import (
 from autorubric.metrics.summaries.compared_raters import ComparedRater, compared_raters, people_of
 from autorubric.metrics.summaries.highlights import fold_warnings, metric_warnings, panel_and_best
 from autorubric.metrics.summaries.item_resampling import ResampledMetrics, resample
+from autorubric.metrics.summaries.probability_figures import ProbabilityFigures, probability_figures
 from autorubric.metrics.summaries.rater_report import (
     ComparisonFigures,
     HumanCeilings,
@@ -119,6 +120,7 @@ def _report_on_table(
         abstain=abstain,
         options=options,
         resampled=resample(raters, people.each, people.in_place, layout_of(cells, modes), options),
+        probabilities=probability_figures(table, cells, options),
     )
     reports = [_rater_report(given, one, at) for at, one in enumerate([*raters, *people.each])]
     labelled = cells.truth.status > 0
@@ -141,6 +143,7 @@ def _report_on_table(
             *fold_warnings(_warnings(given, table)),
             *table.notes,
             *fold_warnings(_thin_criteria(reports[: len(raters)])),
+            *_mixed_backends(reports[: len(raters)]),
             *_thin_people(reports[len(raters) :]),
         ),
     )
@@ -156,6 +159,7 @@ class _ReportContext:
     abstain: AbstainMode
     options: IntervalOptions
     resampled: ResampledMetrics
+    probabilities: Mapping[Rater, Mapping[str, ProbabilityFigures]]
     known: dict[object, Agreement] = field(default_factory=dict)
 
 
@@ -177,6 +181,7 @@ def _rater_report(given: _ReportContext, one: ComparedRater, at: int) -> RaterRe
         scores=_scores(given, one),
         failures=_failures(given, one),
         coverage=sum(found.n for found in per_criterion.values()) / labelled if labelled else None,
+        probabilities=given.probabilities.get(one.rater, {}),
     )
 
 
@@ -312,6 +317,19 @@ def _thin_criteria(raters: Sequence[RaterReport]) -> list[str]:
         for who, median in medians
         if median is not None
     ]
+
+
+def _mixed_backends(raters: Sequence[RaterReport]) -> list[str]:
+    """Warn about raters whose probabilities on a criterion come from several backends."""
+    found = []
+    for who, one in zip(rater_names(raters), raters, strict=True):
+        criteria = [figures.criterion for figures in one.probabilities.values()]
+        if len(criteria) > len(set(criteria)):
+            backends = "; ".join(dict.fromkeys(figures.backend for figures in one.probabilities.values()))
+            found.append(
+                f"{who}: probabilities come from several backends ({backends}); each has its own figures"
+            )
+    return found
 
 
 def _thin_people(people: Sequence[RaterReport]) -> list[str]:

@@ -20,6 +20,7 @@ from autorubric.metrics.figures.one_vs_rest import MET
 from autorubric.metrics.figures.specs import shown_metric
 from autorubric.metrics.summaries.agreement import Agreement
 from autorubric.metrics.summaries.highlights import PanelAndBest, highlight_sentences, tied_labels_text
+from autorubric.metrics.summaries.probability_figures import FIGURES
 from autorubric.metrics.summaries.rater_report import (
     HeadlineFigures,
     HumanCeilings,
@@ -202,6 +203,47 @@ def _scales_table(raters: Mapping[str, RaterReport]) -> TableBlock:
     return column_table("Cells pooled by scale", found, columns | _other_columns(found))
 
 
+_PROBABILITY_HEADINGS = dict(
+    zip(
+        FIGURES,
+        ("Brier", "log loss", "ECE", "ECE, equal mass", "ECE, debiased", "AUROC", "P(abstention)"),
+        strict=True,
+    )
+)
+
+
+def _probability_tables(raters: Mapping[str, RaterReport]) -> list[Block]:
+    """Return a table of the figures of probabilities, and one of the bins of reliability diagrams."""
+    # The panel of one judge repeats the judge.
+    shown = {who: one for who, one in raters.items() if one.kind != "panel" or len(raters) > 2}
+    found = {(who, key): one for who, rater in shown.items() for key, one in rater.probabilities.items()}
+    columns: dict[str, Callable[[tuple[str, str]], Cell]] = {
+        "rater": lambda row: row[0],
+        "criterion": lambda row: row[1],
+        "n": lambda row: found[row].brier.n,
+    }
+    for name, heading in _PROBABILITY_HEADINGS.items():
+        columns[heading] = lambda row, name=name: getattr(found[row], name).value
+        if name in ("brier", "log_loss"):
+            columns[f"{heading} interval"] = lambda row, name=name: _ends(getattr(found[row], name))
+    bins = tuple(
+        (*row, f"{one.low:g} to {one.high:g}", one.n, one.forecast, one.rate.value, _ends(one.rate))
+        for row, figures in found.items()
+        for one in figures.curve.bins
+    )
+    headings = ("rater", "criterion", "bin", "n", "mean forecast", "observed rate", "interval")
+    return [
+        column_table(
+            "Probabilities, given that the rater answers (lower is better, except AUROC)", found, columns
+        ),
+        TableBlock(
+            title="Reliability: P(MET) and rate of MET, or largest probability and accuracy",
+            columns=headings,
+            rows=bins,
+        ),
+    ]
+
+
 def _scores_table(raters: Mapping[str, RaterReport]) -> TableBlock:
     rows: list[tuple[Cell, ...]] = [
         (who, one.n, *(getattr(one, name).value for name in _SCORES), one.bias.mean_bias, one.bias.p_value)
@@ -291,6 +333,7 @@ class JudgeReport(ResultBase):
         blocks += [
             true_rates_table(_true_rates(*one) for one in binary.items()),
             _pooled_table(pooled, panel.micro),
+            *_probability_tables(raters),
         ]
         if len(panel.by_scale) > 1 or any(few_items_each(one) is not None for one in raters.values()):
             blocks.append(_scales_table(raters))
@@ -329,6 +372,10 @@ class JudgeReport(ResultBase):
             parts |= {name: found.figures() for name, found in one.per_criterion.items()}
             for criterion, figures in parts.items():
                 for figure, found in figures.items():
+                    at = {"rater": who, "kind": one.kind, "criterion": criterion, "figure": figure}
+                    rows.append(at | found.to_dict())
+            for criterion, probable in one.probabilities.items():
+                for figure, found in probable.figures().items():
                     at = {"rater": who, "kind": one.kind, "criterion": criterion, "figure": figure}
                     rows.append(at | found.to_dict())
         return rows
