@@ -18,7 +18,7 @@ from autorubric.metrics.figures.distributions import score_distribution
 from autorubric.metrics.figures.specs import shown_metrics
 from autorubric.metrics.summaries.highlights import PanelAndBest
 from autorubric.metrics.summaries.judge_report import judge_report
-from autorubric.metrics.summaries.probability_figures import ProbabilityFigures
+from autorubric.metrics.summaries.probability_figures import FIGURES
 from autorubric.metrics.summaries.rater_report import metric_on
 from autorubric.metrics.summaries.reliability import TITLES, pair_agreements
 from autorubric.metrics.summaries.report_result import JudgeReport
@@ -357,13 +357,20 @@ def judges(run: ReadRun, found: RunFindings) -> dict[str, Any]:
         # The panel of one judge repeats the judge.
         if one.kind == "judge" or len(found.judges.per_judge) > 1:
             content["probabilities"] = [
-                {"name": key, **_probability_figures(each)} for key, each in one.probabilities.items()
+                {
+                    "name": key,
+                    "origin": each.origin,
+                    "figures": {name: figure(value) for name, value in each.figures().items()},
+                    "bins": [[number(at.forecast), figure(at.rate)] for at in each.curve.bins],
+                }
+                for key, each in one.probabilities.items()
             ]
         rows.append(content)
     pairs = found.pairs
     return {
         "too_many": MOST_IN_PAIRS if len(run.table.judges) > MOST_IN_PAIRS else None,
         "rows": rows,
+        "probabilities": FIGURES,
         "kinds": [
             {"key": key, "name": name, "about": about, "tested": key in BIASES}
             for key, (name, about) in _BIASES.items()
@@ -378,17 +385,6 @@ def judges(run: ReadRun, found: RunFindings) -> dict[str, Any]:
         "ceiling": _ceiling(found),
         "tied_labels": found.judges.n_tied_labels,
         "notes": list(found.biases.notes),
-    }
-
-
-def _probability_figures(found: ProbabilityFigures) -> dict[str, Any]:
-    """Return the figures of probabilities on a criterion, and the bins of the reliability diagram."""
-    return {
-        "backend": found.backend,
-        "what": "P(MET)" if "P(positive)" in found.curve.method else "largest probability",
-        "figures": {key: figure(one) for key, one in found.figures().items()},
-        "n": found.curve.n,
-        "bins": [[number(one.forecast), figure(one.rate)] for one in found.curve.bins],
     }
 
 

@@ -163,18 +163,16 @@ def test_a_label_with_probability_0_leaves_the_log_loss_undefined(tmp_path: Path
     assert found.brier == pytest.approx((1 + 0.01) / 2)
 
 
-def test_backends_are_never_combined(tmp_path: Path) -> None:
-    """Probabilities of a judge from two servers have separate figures, and the report says so."""
+def test_origins_are_never_combined(tmp_path: Path) -> None:
+    """A judge with probabilities from two servers has no figures of them, and the report says why."""
     truth, stated = drawn(40, 1)
     backends = {f"i{at}": "old" if at < 15 else "new" for at in range(40)}
-    _, report = reported([Stating(stated, backends=backends)], truth, [BINARY], tmp_path)
-    found = report.per_judge["stating"].probabilities
-    assert {key: one.brier.n for key, one in found.items()} == {
-        "clear (decision model: new)": 25,
-        "clear (decision model: old)": 15,
-    }
-    assert any("several backends" in warning for warning in report.warnings)
-    assert "clear (decision model: old)" in report.summary()
+    judges = [Stating(stated, "mixed", backends=backends), Stating(stated, "pure")]
+    _, report = reported(judges, truth, [BINARY], tmp_path)
+    assert not report.per_judge["mixed"].probabilities and not report.panel.probabilities
+    assert report.per_judge["pure"].probabilities["clear"].origin == "decision_model, server"
+    told = "mixed: probabilities of different origins (decision_model, new; decision_model, old)"
+    assert any(warning.startswith(told) for warning in report.warnings)
 
 
 def test_the_panel_has_figures_only_with_soft_votes(tmp_path: Path) -> None:

@@ -72,14 +72,13 @@ class VotesTable:
     status: Array
     # Probabilities of the answers by label, of votes and of decisions from soft votes; otherwise None.
     probabilities: Array
-    # Position in `backends` of what computed the probabilities of a vote; -1 for other rows.
-    backend: Array
     # item scores without the length penalty by rater, shape `(n_items,)`, NaN where missing
     scores: Mapping[Rater, Array]
     # Outcomes of comparisons by position of the criterion. An outcome is the number of candidates ranked
     # above each declared candidate, regardless of the candidates' names.
     outcomes: Mapping[int, tuple[Outcome, ...]]
-    backends: tuple[str, ...] = ()  # sources of probabilities, each with its server or library if known
+    # Origins of the probabilities of each judge with probabilities; see `JudgeVote.probability_origin`.
+    origins: Mapping[str, frozenset[str]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()  # notes for the user on how the table was read
     # item and criterion of the answers that the panel of a run gave despite tied votes, shape `(n, 2)`
     tied: Array = field(default_factory=lambda: np.zeros((0, 2), dtype=np.int64))
@@ -206,7 +205,6 @@ _COLUMNS: dict[str, type] = {
     "na": bool,
     "status": np.int64,
     "probabilities": object,
-    "backend": np.int16,
 }
 _STATUS = {name: place for place, name in enumerate(STATUSES)}
 
@@ -231,7 +229,7 @@ class TableRows:
     read: dict[tuple[int, Any], Answer | None] = field(default_factory=dict)
     rows: list[tuple[Any, ...]] = field(default_factory=list)
     outcomes: dict[int, dict[Outcome, int]] = field(default_factory=dict)
-    backends: dict[str, int] = field(default_factory=dict)
+    origins: dict[str, frozenset[str]] = field(default_factory=dict)
     tied: list[tuple[int, int]] = field(default_factory=list)
     # Spans of `rows` by what they describe, and the rows of the table as items with spans, if any repeat.
     # Owners of ids are stored, because other objects could reuse the ids if they were deleted.
@@ -311,7 +309,6 @@ class TableRows:
         given: Probabilities | None = None,
         *,
         expects: bool = False,
-        backend: int = -1,
     ) -> None:
         if not criterion.part_fields:
             return
@@ -321,8 +318,7 @@ class TableRows:
                 continue
             known: Any = (given or {}).get(key)
             mean = masses_of(part, known).mean if expects and known else None
-            expected = _expected(part, part_answer, mean)
-            self._add_row(place, part, part_answer, status, known, expected, backend)
+            self._add_row(place, part, part_answer, status, known, _expected(part, part_answer, mean))
 
     def _add_row(
         self,
@@ -332,15 +328,12 @@ class TableRows:
         status: str,
         given: Any = None,
         expected: Answer | None = None,
-        backend: int = -1,
     ) -> None:
         is_read = answer is not None and status in ("answered", "abstained")
         code = self.code(criterion, answer) if is_read and answer is not None else -1
         if given or expected is not None:
             at = (cell.item, self.place(criterion), self.number(cell.rater), cell.sample, cell.order)
-            self.rows.append(
-                (*at, *_answer_columns(expected or answer, status, code, given or None, backend))
-            )
+            self.rows.append((*at, *_answer_columns(expected or answer, status, code, given or None)))
             return
         self.add_answer(cell, self.place(criterion), answer, status, code)
 
@@ -360,11 +353,13 @@ class TableRows:
     def add_vote(self, item: int, criterion: BaseCriterion, vote: JudgeVote) -> None:
         """Add a single vote and its answers to the parts of the criterion."""
         rater: Rater = ("judge", vote.judge_id)
-        backend = -1 if vote.probabilities is None else self._backend(vote)
+        if vote.probabilities is not None:
+            known = self.origins.get(vote.judge_id, frozenset())
+            self.origins[vote.judge_id] = known | {vote.probability_origin}
         if criterion.level == "ranking":
             cell = Cell(item, rater, vote.sample, None if vote.order is None else ", ".join(vote.order))
             answer = criterion.parse_truth(vote.answer)
-            self._add_row(cell, criterion, answer, vote.status, vote.probabilities, None, backend)
+            self._add_row(cell, criterion, answer, vote.status, vote.probabilities)
             return
         answered = vote.status == "answered"
         code = vote.selected_index if vote.selected_index is not None else -1
@@ -386,19 +381,12 @@ class TableRows:
                 vote.na,
                 _STATUS[vote.status],
                 None if criterion.part_fields else vote.probabilities,
-                backend,
             )
         )
         if criterion.part_fields:
             answer = criterion.parse_truth(vote.answer)
             place = Cell(item, rater, vote.sample)
-            self._add_parts(place, criterion, answer, vote.status, vote.probabilities, backend=backend)
-
-    def _backend(self, vote: JudgeVote) -> int:
-        """Return the position of what computed a vote's probabilities, adding it if necessary."""
-        source = (vote.probability_source or "unknown source").replace("_", " ")
-        name = f"{source}: {vote.probability_backend}" if vote.probability_backend else source
-        return self.backends.setdefault(name, len(self.backends))
+            self._add_parts(place, criterion, answer, vote.status, vote.probabilities)
 
     def table(
         self,
@@ -426,7 +414,7 @@ class TableRows:
             scores=scores,
             notes=notes,
             outcomes={place: tuple(known) for place, known in self.outcomes.items()},
-            backends=tuple(self.backends),
+            origins=self.origins,
             tied=np.array(self.tied, dtype=np.int64).reshape(-1, 2),
             **arrays,
         )
@@ -448,16 +436,14 @@ def _expected(criterion: BaseCriterion, answer: Answer | None, mean: float | Non
     return replace(answer, value=mean, code=number if is_number(number) else answer.code)
 
 
-def _answer_columns(
-    answer: Answer | None, status: str, code: int, given: Any = None, backend: int = -1
-) -> tuple[Any, ...]:
+def _answer_columns(answer: Answer | None, status: str, code: int, given: Any = None) -> tuple[Any, ...]:
     """Return the columns of a row that describe the answer."""
     became = _STATUS[status]
     if answer is None or status not in ("answered", "abstained"):
-        return (-1, None, _NAN, _NAN, False, became, given, backend)
+        return (-1, None, _NAN, _NAN, False, became, given)
     value = _NAN if answer.value is None or status != "answered" else answer.value
     number = _as_number(answer.code) if status == "answered" else _NAN
-    return (code, _words(answer), value, number, answer.na, became, given, backend)
+    return (code, _words(answer), value, number, answer.na, became, given)
 
 
 def _on_parts(criterion: BaseCriterion, answer: Answer | None) -> tuple[Answer | None, ...]:

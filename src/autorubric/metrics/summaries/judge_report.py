@@ -120,7 +120,7 @@ def _report_on_table(
         abstain=abstain,
         options=options,
         resampled=resample(raters, people.each, people.in_place, layout_of(cells, modes), options),
-        probabilities=probability_figures(table, cells, options),
+        probabilities=probability_figures(table, cells, options.confidence_level),
     )
     reports = [_rater_report(given, one, at) for at, one in enumerate([*raters, *people.each])]
     labelled = cells.truth.status > 0
@@ -143,7 +143,12 @@ def _report_on_table(
             *fold_warnings(_warnings(given, table)),
             *table.notes,
             *fold_warnings(_thin_criteria(reports[: len(raters)])),
-            *_mixed_backends(reports[: len(raters)]),
+            *(
+                f"{judge}: probabilities of different origins ({'; '.join(sorted(origins))}) are never "
+                "combined in a figure, so it has no figures of probabilities"
+                for judge, origins in table.origins.items()
+                if len(origins) > 1
+            ),
             *_thin_people(reports[len(raters) :]),
         ),
     )
@@ -317,19 +322,6 @@ def _thin_criteria(raters: Sequence[RaterReport]) -> list[str]:
         for who, median in medians
         if median is not None
     ]
-
-
-def _mixed_backends(raters: Sequence[RaterReport]) -> list[str]:
-    """Warn about raters whose probabilities on a criterion come from several backends."""
-    found = []
-    for who, one in zip(rater_names(raters), raters, strict=True):
-        criteria = [figures.criterion for figures in one.probabilities.values()]
-        if len(criteria) > len(set(criteria)):
-            backends = "; ".join(dict.fromkeys(figures.backend for figures in one.probabilities.values()))
-            found.append(
-                f"{who}: probabilities come from several backends ({backends}); each has its own figures"
-            )
-    return found
 
 
 def _thin_people(people: Sequence[RaterReport]) -> list[str]:

@@ -2,47 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from autorubric.criteria.values import NamedDict
 from autorubric.metrics.core.estimate import Estimate
 from autorubric.metrics.core.item_scores import PANEL, Rater
+from autorubric.metrics.core.metric import CATEGORICAL
 from autorubric.metrics.core.read_votes import Cells
 from autorubric.metrics.core.resampling import IntervalOptions
 from autorubric.metrics.core.result import Record
 from autorubric.metrics.core.scales import Array, Codes
-from autorubric.metrics.core.votes_table import (
-    ABSTAINED,
-    ANSWERED,
-    DECIDED,
-    MeasuredCriterion,
-    VotesTable,
-    distinct_names,
-)
+from autorubric.metrics.core.votes_table import DECIDED, VotesTable, distinct_names
 from autorubric.metrics.figures.auroc import auroc
 from autorubric.metrics.figures.brier import brier, log_loss
 from autorubric.metrics.figures.calibration import ReliabilityCurve, ece, reliability_curve
-from autorubric.metrics.figures.forecasts import Observations, logit_ends, mean_score, weighted_figure
+from autorubric.metrics.figures.forecasts import (
+    Observations,
+    labels_of,
+    logit_ends,
+    mean_score,
+    split_mass,
+    weighted_figure,
+)
 
-LEVELS: Final = ("binary", "nominal", "ordinal")
-"""Levels of criteria whose probabilities are compared with labels."""
+FIGURES: Final = {
+    "brier": "Brier",
+    "log_loss": "log loss",
+    "ece": "ECE",
+    "ece_equal_mass": "ECE, equal mass",
+    "ece_debiased": "ECE, debiased",
+    "auroc": "AUROC",
+    "abstention": "P(abstention)",
+}
+"""Headings of the metrics of probabilities."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbabilityFigures(Record):
     """How well a rater's probabilities on a criterion predict the labels. The units are items.
 
-    The figures compare probabilities given that the rater answers: `p / (1 - abstention)`. Cells whose label
-    is an abstention are excluded, and so are cells on which the rater is certain to abstain.
+    The figures compare probabilities given that the rater answers, `p / (1 - abstention)`. Cells whose label
+    is an abstention are excluded, and so are those on which the rater is certain to abstain.
 
     Attributes:
-        criterion: Name of the criterion.
-        backend: What computed the probabilities: their source, and the server or library if known. A rater's
-            probabilities from different backends are never combined in a figure.
+        origin: Source of the probabilities, with the backend and model if known.
         brier: Brier score of the positive answer, in [0, 1], for a binary criterion; otherwise the sum over
             answers, in [0, 2], which is halved for two answers.
         log_loss: Logarithmic loss in nats, not clipped: undefined (`infinite_loss`) if an answer with
@@ -57,8 +64,7 @@ class ProbabilityFigures(Record):
         curve: Reliability diagram: observed rate by mean forecast, in the bins of `ece`.
     """
 
-    criterion: str
-    backend: str
+    origin: str
     brier: Estimate
     log_loss: Estimate
     ece: Estimate
@@ -73,114 +79,73 @@ class ProbabilityFigures(Record):
         return {one: getattr(self, one) for one in FIGURES}
 
 
-FIGURES: Final = ("brier", "log_loss", "ece", "ece_equal_mass", "ece_debiased", "auroc", "abstention")
-
-
-def split_mass(criterion: MeasuredCriterion, given: Sequence[Mapping[str, float]]) -> tuple[Array, float]:
-    """Return the probability of each category given that it is answered (NaN without), and the other mass."""
-    places = {answer.label: at for at, answer in enumerate(criterion.categories)}
-    mass = np.zeros(len(places) + 1)
-    for one in given:
-        for label, share in one.items():
-            mass[places.get(label, -1)] += share
-    answered = float(mass[:-1].sum())
-    return (mass[:-1] / answered if answered else np.full(len(places), np.nan)), mass[-1] / mass.sum()
-
-
-def truth_codes(cells: Cells, place: int) -> dict[int, int]:
-    """Return the category of the label of each item that has an answer as its label on a criterion."""
-    span = cells.spans[place]
-    codes, status = cells.truth.code[span], cells.truth.status[span]
-    there = (status == ANSWERED) & (codes >= 0)
-    return dict(zip(cells.item[span][there].tolist(), codes[there].tolist(), strict=True))
-
-
 def probability_figures(
-    table: VotesTable, cells: Cells, options: IntervalOptions
+    table: VotesTable, cells: Cells, confidence_level: float
 ) -> dict[Rater, dict[str, ProbabilityFigures]]:
-    """Return the figures of each rater by criterion, or by criterion and backend if there are several.
+    """Return the figures of each rater by criterion, without raters whose probabilities have several origins.
 
     The probabilities of soft votes are those of the decisions. Those of hard votes are a judge's mean over
     its samples, and the panel has none.
     """
     found: dict[Rater, dict[str, ProbabilityFigures]] = {}
     names = distinct_names(table.criteria)
-    given = _by_backend(table)
-    for (who, place, backend), items in given.items():
-        measured, truth = table.criteria[place], truth_codes(cells, place)
-        labelled = [item for item in items if item in truth]
-        if measured.level not in LEVELS or len(measured.categories) < 2 or not labelled:
+    mixed = {judge for judge, origins in table.origins.items() if len(origins) > 1}
+    for (rater, place), items in sorted(_by_criterion(table).items()):
+        measured, labels = table.criteria[place], labels_of(cells, place)
+        mine = [item for item in items if item in labels]
+        origins = [one for judge, one in table.origins.items() if rater in (PANEL, ("judge", judge))]
+        if rater[1] in mixed or (rater == PANEL and mixed) or not mine:
             continue
-        several = sum(key[:2] == (who, place) for key in given) > 1
-        split = [split_mass(measured, items[item]) for item in labelled]
-        made = _figures(
-            names[place],
-            backend,
-            np.array([truth[item] for item in labelled]),
-            np.array([prob for prob, _ in split]),
-            np.array([abstained for _, abstained in split]),
-            binary=measured.level == "binary",
-            options=options,
+        if measured.level not in CATEGORICAL or len(measured.categories) < 2:
+            continue
+        split = [split_mass(measured, items[item]) for item in mine]
+        prob = np.array([chances for chances, _ in split])
+        found.setdefault(rater, NamedDict())[names[place]] = _figures(
+            " + ".join(sorted(frozenset[str]().union(*origins))),
+            np.array([labels[item] for item in mine]),
+            prob[:, 1] if measured.level == "binary" else prob,
+            np.array([rest for _, rest in split]),
+            confidence_level,
         )
-        key = f"{names[place]} ({backend})" if several else names[place]
-        found.setdefault(table.raters[who], NamedDict())[key] = made
     return found
 
 
-def _by_backend(table: VotesTable) -> dict[tuple[int, int, str], dict[int, list[Mapping[str, float]]]]:
-    """Return probabilities by rater, criterion and backend, and then by item."""
+def _by_criterion(table: VotesTable) -> dict[tuple[Rater, int], dict[int, list[Mapping[str, float]]]]:
+    """Return probabilities by rater and criterion, and then by item."""
     rows = np.flatnonzero(np.not_equal(table.probabilities, None).astype(bool))
-    at = zip(
-        table.rater[rows].tolist(), table.criterion[rows].tolist(), table.item[rows].tolist(), strict=True
-    )
-    decided: dict[tuple[int, int, int], Mapping[str, float]] = {}
-    votes: dict[tuple[int, int, int], list[int]] = {}
-    panel = table.raters.index(PANEL) if PANEL in table.raters else -1
-    for row, (who, place, item) in zip(rows.tolist(), at, strict=True):
+    votes: dict[tuple[Rater, int, int], list[Mapping[str, float]]] = {}
+    soft: dict[tuple[Rater, int, int], list[Mapping[str, float]]] = {}
+    for row in rows.tolist():
+        rater, at = table.raters[table.rater[row]], (int(table.criterion[row]), int(table.item[row]))
+        given = table.probabilities[row]
         if table.sample[row] == DECIDED:
-            decided[who, place, item] = table.probabilities[row]
-        elif table.status[row] in (ANSWERED, ABSTAINED):
-            votes.setdefault((who, place, item), []).append(row)
-            votes.setdefault((panel, place, item), []).append(row)
-    found: dict[tuple[int, int, str], dict[int, list[Mapping[str, float]]]] = {}
-    for (who, place, item), mine in sorted(votes.items()):
-        soft = decided.get((who, place, item))
-        if soft is None and who == panel:
-            continue
-        backend = " + ".join(sorted({table.backends[one] for one in table.backend[mine]}))
-        given = [table.probabilities[row] for row in mine] if soft is None else [soft]
-        found.setdefault((who, place, backend), {})[item] = given
+            soft[rater, *at] = [given]
+        else:
+            votes.setdefault((rater, *at), []).append(given)
+            votes.setdefault((PANEL, *at), [])
+    found: dict[tuple[Rater, int], dict[int, list[Mapping[str, float]]]] = {}
+    for (rater, place, item), given in votes.items():
+        # A decision from votes without any probabilities is not a forecast.
+        if known := soft.get((rater, place, item), given):
+            found.setdefault((rater, place), {})[item] = known
     return found
 
 
 def _figures(
-    name: str,
-    backend: str,
-    truth: Codes,
-    prob: Array,
-    abstained: Array,
-    *,
-    binary: bool,
-    options: IntervalOptions,
+    origin: str, truth: Codes, prob: Array, abstained: Array, confidence_level: float
 ) -> ProbabilityFigures:
-    forecast = prob[:, 1] if binary else prob
-    level: dict[str, Any] = {"confidence_level": options.confidence_level}
-    seen = Observations(len(abstained), None, 0)
-    effects = (abstained - abstained.mean()) / len(abstained)
-    mean = weighted_figure(
-        "probability of CANNOT_ASSESS and NA, mean",
-        mean_score(abstained),
-        logit_ends(seen, lambda: effects, 1.0),
-    )
+    options, seen = IntervalOptions(confidence_level=confidence_level), Observations(len(truth), None, 0)
+    effects = (abstained - abstained.mean()) / len(truth)
+    ends = logit_ends(seen, lambda: effects, 1.0)
+    mean = weighted_figure("mean probability of CANNOT_ASSESS and NA", mean_score(abstained), ends)
     return ProbabilityFigures(
-        criterion=name,
-        backend=backend,
-        brier=brier(truth, forecast, **level),
-        log_loss=log_loss(truth, forecast, **level),
-        ece=ece(truth, forecast, **level),
-        ece_equal_mass=ece(truth, forecast, strategy="mass", **level),
-        ece_debiased=ece(truth, forecast, debiased=True, **level),
-        auroc=auroc(truth, forecast, **level),
-        abstention=seen.estimate(mean, IntervalOptions(**level)),
-        curve=reliability_curve(truth, forecast, **level),
+        origin=origin,
+        brier=brier(truth, prob, confidence_level=confidence_level),
+        log_loss=log_loss(truth, prob, confidence_level=confidence_level),
+        ece=ece(truth, prob, confidence_level=confidence_level),
+        ece_equal_mass=ece(truth, prob, strategy="mass", confidence_level=confidence_level),
+        ece_debiased=ece(truth, prob, debiased=True, confidence_level=confidence_level),
+        auroc=auroc(truth, prob, confidence_level=confidence_level),
+        abstention=seen.estimate(mean, options),
+        curve=reliability_curve(truth, prob, confidence_level=confidence_level),
     )

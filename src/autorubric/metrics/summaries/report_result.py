@@ -203,44 +203,27 @@ def _scales_table(raters: Mapping[str, RaterReport]) -> TableBlock:
     return column_table("Cells pooled by scale", found, columns | _other_columns(found))
 
 
-_PROBABILITY_HEADINGS = dict(
-    zip(
-        FIGURES,
-        ("Brier", "log loss", "ECE", "ECE, equal mass", "ECE, debiased", "AUROC", "P(abstention)"),
-        strict=True,
-    )
-)
-
-
 def _probability_tables(raters: Mapping[str, RaterReport]) -> list[Block]:
     """Return a table of the figures of probabilities, and one of the bins of reliability diagrams."""
     # The panel of one judge repeats the judge.
     shown = {who: one for who, one in raters.items() if one.kind != "panel" or len(raters) > 2}
-    found = {(who, key): one for who, rater in shown.items() for key, one in rater.probabilities.items()}
-    columns: dict[str, Callable[[tuple[str, str]], Cell]] = {
-        "rater": lambda row: row[0],
-        "criterion": lambda row: row[1],
-        "n": lambda row: found[row].brier.n,
-    }
-    for name, heading in _PROBABILITY_HEADINGS.items():
-        columns[heading] = lambda row, name=name: getattr(found[row], name).value
-        if name in ("brier", "log_loss"):
-            columns[f"{heading} interval"] = lambda row, name=name: _ends(getattr(found[row], name))
-    bins = tuple(
-        (*row, f"{one.low:g} to {one.high:g}", one.n, one.forecast, one.rate.value, _ends(one.rate))
-        for row, figures in found.items()
-        for one in figures.curve.bins
-    )
-    headings = ("rater", "criterion", "bin", "n", "mean forecast", "observed rate", "interval")
+    found = [(who, key, one) for who, rater in shown.items() for key, one in rater.probabilities.items()]
+    rows: list[tuple[Cell, ...]] = [
+        (who, key, one.brier.n, _ends(one.brier), *(each.value for each in one.figures().values()))
+        for who, key, one in found
+    ]
+    bins: list[tuple[Cell, ...]] = [
+        (who, key, f"{at.low:g} to {at.high:g}", at.n, at.forecast, at.rate.value, _ends(at.rate))
+        for who, key, one in found
+        for at in one.curve.bins
+    ]
+    title = "Probabilities, given that the rater answers (lower is better, except AUROC)"
+    columns = ("rater", "criterion", "n", "interval of Brier", *FIGURES.values())
+    edges = ("rater", "criterion", "bin", "n", "mean forecast", "rate", "interval")
+    diagram = "Reliability: P(MET) and rate of MET, or largest probability and accuracy"
     return [
-        column_table(
-            "Probabilities, given that the rater answers (lower is better, except AUROC)", found, columns
-        ),
-        TableBlock(
-            title="Reliability: P(MET) and rate of MET, or largest probability and accuracy",
-            columns=headings,
-            rows=bins,
-        ),
+        TableBlock(title=title, columns=columns, rows=tuple(rows)),
+        TableBlock(title=diagram, columns=edges, rows=tuple(bins)),
     ]
 
 
@@ -369,13 +352,13 @@ class JudgeReport(ResultBase):
         people = self.human_ceiling.per_human.items() if self.human_ceiling else ()
         for who, one in (*self.raters().items(), *people):
             parts = {"macro": one.macro.figures(), "micro": one.micro.figures()}
-            parts |= {name: found.figures() for name, found in one.per_criterion.items()}
+            parts |= {
+                name: found.figures()
+                | (one.probabilities[name].figures() if name in one.probabilities else {})
+                for name, found in one.per_criterion.items()
+            }
             for criterion, figures in parts.items():
                 for figure, found in figures.items():
-                    at = {"rater": who, "kind": one.kind, "criterion": criterion, "figure": figure}
-                    rows.append(at | found.to_dict())
-            for criterion, probable in one.probabilities.items():
-                for figure, found in probable.figures().items():
                     at = {"rater": who, "kind": one.kind, "criterion": criterion, "figure": figure}
                     rows.append(at | found.to_dict())
         return rows

@@ -49,12 +49,11 @@ function agreementMatrix({ names, kinds, cells: found }) {
 function calibration(rows) {
   const found = rows.flatMap((row) => (row.probabilities || []).map((one) => ({ row, ...one })));
   if (!found.length) return null;
-  const told = [["brier", "Brier"], ["log_loss", "Log loss"], ["ece", "ECE"], ["ece_equal_mass", "ECE, equal mass"], ["auroc", "AUROC"], ["abstention", "P(abstention)"]];
-  return section("Calibration of probabilities", "observed rate by mean forecast in bins of equal width, with intervals; the area of a dot is its number of items, and a calibrated judge follows the diagonal; probabilities are those given that the judge answers",
-    h("div", { class: "diagrams" }, found.map(({ row, name, backend, what, figures, n, bins }) => h("figure", {},
-      h("figcaption", {}, said(row.name), ": ", nameOf(name), h("span", { class: "soft small block-line" }, `${what}, `, said(backend), `, n = ${count(n)}`)),
-      reliabilityDiagram(bins, n, `Reliability of ${row.name} on ${name}`),
-      h("table", { class: "pairs small" }, h("caption", { class: "hidden" }, "Figures of probabilities"), h("tbody", {}, told.map(([key, title]) => h("tr", {}, h("th", { scope: "row" }, title), h("td", {}, figureText(figures[key]))))))))));
+  return section("Calibration of probabilities", "observed rate by mean forecast (P(MET) for MET/UNMET, otherwise the largest probability) in bins of equal width, with intervals; the area of a dot is its number of items, and a calibrated judge follows the diagonal; probabilities are those given that the judge answers",
+    h("div", { class: "diagrams" }, found.map(({ row, name, origin, figures, bins }) => h("figure", {},
+      h("figcaption", {}, said(row.name), ": ", nameOf(name), h("span", { class: "soft small block-line" }, said(origin), `, n = ${count(figures.brier.n)}`)),
+      reliabilityDiagram(bins, figures.brier.n, `Reliability of ${row.name} on ${name}`),
+      h("table", { class: "pairs small" }, h("caption", { class: "hidden" }, "Figures of probabilities"), h("tbody", {}, Object.entries(data.judges.probabilities).map(([key, title]) => h("tr", {}, h("th", { scope: "row" }, title), h("td", {}, figureText(figures[key]))))))))));
 }
 function biases(rows, notes) {
   const judges = rows.filter((row) => row.biases);
