@@ -16,6 +16,7 @@ from autorubric.runs.differences import digest, mapping_in
 from autorubric.runs.items import ItemResult
 from autorubric.runs.manifest import read_manifest
 from autorubric.runs.reopen import StoredRun, reopen, stored_policy
+from autorubric.scoring.calibration import ProbabilityCalibration, check_calibrated_judges
 from autorubric.scoring.policies import AggregationPolicy, CannotAssessConfig
 from autorubric.support.blocks import Block, ScalarBlock, render_text
 from autorubric.support.objects import Json, is_number
@@ -32,6 +33,7 @@ class Policies(TypedDict, total=False):
     on_failure: str  # how an unreadable reply counts: `conservative` or `exclude`
     votes: str  # whether answers (`hard`) or probabilities (`soft`) are combined
     thresholds: Mapping[str, float]  # for soft votes; see `CriterionGrader`
+    calibrations: Sequence[ProbabilityCalibration]  # for soft votes; see `CriterionGrader`
     cannot_assess_config: CannotAssessConfig  # how to count criteria that the panel could not assess
     normalize: bool  # whether to scale the score to [0, 1]
     judge_weights: Mapping[str, float]  # positive weights by judge id; omitted judges keep their weights
@@ -82,7 +84,11 @@ def _policies_entry(path: Path, policies: Policies) -> dict[str, Json]:
     if chosen:
         before = stored_policy(path).aggregation.model_dump()
         if chosen.get("votes") == "hard":
-            before.pop("thresholds", None)
+            before = {
+                name: kept for name, kept in before.items() if name not in ("thresholds", "calibrations")
+            }
+        judges = mapping_in(mapping_in(read_manifest(path), "asking"), "judges")
+        check_calibrated_judges(policies.get("calibrations", ()), list(judges))
         deciding["aggregation"] = AggregationPolicy.of(**{**before, **chosen}).model_dump()
     if "cannot_assess_config" in policies:
         deciding["cannot_assess"] = policies["cannot_assess_config"].model_dump(mode="json")

@@ -25,6 +25,7 @@ from autorubric.criteria.base import BaseCriterion, criterion_from_dict
 from autorubric.criteria.conditions import qualified_name
 from autorubric.criteria.values import Level
 from autorubric.errors import ArgumentError
+from autorubric.scoring.calibration import ProbabilityCalibration
 from autorubric.support.field_types import Count, NonNegativeFloat, PositiveFloat, Share
 
 PenaltyType = Literal["ALL", "OUTPUT_ONLY", "THINKING_ONLY"]
@@ -200,11 +201,12 @@ class AggregationPolicy(BaseModel):
     # Smallest probability of the positive answer with which a binary criterion is decided positively, by
     # criterion name; without a threshold, the most probable answer is chosen.
     thresholds: Mapping[str, Share] = Field(default_factory=dict)
+    calibrations: tuple[ProbabilityCalibration, ...] = ()  # calibrations of judges' probabilities
 
     @model_validator(mode="after")
-    def _check_thresholds(self) -> AggregationPolicy:
-        if self.thresholds and self.votes == "hard":
-            raise ValueError("thresholds apply to probabilities; they require votes='soft'")
+    def _check_soft(self) -> AggregationPolicy:
+        if (self.thresholds or self.calibrations) and self.votes == "hard":
+            raise ValueError("thresholds and calibrations apply to probabilities; they require votes='soft'")
         return self
 
     @model_serializer(mode="wrap")
@@ -213,6 +215,8 @@ class AggregationPolicy(BaseModel):
         written: dict[str, Any] = handler(self)
         if self.votes == "hard":
             del written["votes"], written["thresholds"]
+        if not self.calibrations:
+            del written["calibrations"]
         return written
 
     @field_validator("*", mode="before")

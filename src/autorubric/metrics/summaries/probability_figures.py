@@ -112,21 +112,21 @@ def probability_figures(
 
 def _by_criterion(table: VotesTable) -> dict[tuple[Rater, int], dict[int, list[Mapping[str, float]]]]:
     """Return probabilities by rater and criterion, and then by item."""
-    rows = np.flatnonzero(np.not_equal(table.probabilities, None).astype(bool))
     votes: dict[tuple[Rater, int, int], list[Mapping[str, float]]] = {}
     soft: dict[tuple[Rater, int, int], list[Mapping[str, float]]] = {}
-    for row in rows.tolist():
+    for row, given in enumerate(table.probabilities if table.origins else ()):
+        if given is None:
+            continue
         rater, at = table.raters[table.rater[row]], (int(table.criterion[row]), int(table.item[row]))
-        given = table.probabilities[row]
         if table.sample[row] == DECIDED:
             soft[rater, *at] = [given]
         else:
             votes.setdefault((rater, *at), []).append(given)
             votes.setdefault((PANEL, *at), [])
     found: dict[tuple[Rater, int], dict[int, list[Mapping[str, float]]]] = {}
-    for (rater, place, item), given in votes.items():
+    for (rater, place, item), cast in votes.items():
         # A decision from votes without any probabilities is not a forecast.
-        if known := soft.get((rater, place, item), given):
+        if known := soft.get((rater, place, item), cast):
             found.setdefault((rater, place), {})[item] = known
     return found
 
