@@ -155,6 +155,7 @@ from .summaries.opinions import (
     mean_opinion_score as mean_opinion_score,
     median_opinion_score as median_opinion_score,
 )
+from .summaries.probability_figures import ProbabilityFigures as ProbabilityFigures
 from .summaries.rater_report import (
     ComparisonFigures as ComparisonFigures,
     HeadlineFigures as HeadlineFigures,

@@ -157,7 +157,7 @@ def calibrated_shares(
 def _mapped(method: CalibrationMethod, own: Sequence[float], given: float) -> float:
     p = min(max(given, SMALLEST), 1 - SMALLEST)
     if method == "temperature":
-        return p ** (1 / own[0])
+        return math.exp(math.log(p) / own[0])
     if method == "platt":
         # The logistic function, in a form that cannot overflow.
         return (1 + math.tanh((own[0] * math.log(p / (1 - p)) + own[1]) / 2)) / 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from typing import Any, Final, NamedTuple
@@ -21,13 +21,7 @@ from autorubric.metrics.core.read_votes import Modes, cells_of
 from autorubric.metrics.core.resampling import NO_ENDS, IntervalOptions, check_choice, check_number
 from autorubric.metrics.core.scales import Array
 from autorubric.metrics.core.votes_table import DECIDED, VotesTable
-from autorubric.metrics.figures.forecasts import (
-    Observations,
-    labels_of,
-    mean_score,
-    split_mass,
-    weighted_figure,
-)
+from autorubric.metrics.figures import forecasts
 from autorubric.scoring.calibration import (
     QUESTIONS,
     SMALLEST,
@@ -131,12 +125,12 @@ def _only_judge(table: VotesTable, judge: str | None) -> tuple[str, str]:
 
 def _labelled_votes(table: VotesTable, judge: str) -> list[_LabelledVote]:
     cells, found = cells_of(table, Modes()), []
-    labels = [labels_of(cells, place) for place in range(len(table.criteria))]
+    labels = [forecasts.labels_of(cells, place) for place in range(len(table.criteria))]
     mine = (table.rater == table.raters.index(("judge", judge))) & (table.sample != DECIDED)
     for row in (row for row in np.flatnonzero(mine).tolist() if table.probabilities[row] is not None):
         measured, item = table.criteria[table.criterion[row]], int(table.item[row])
         truth = labels[table.criterion[row]].get(item)
-        shares, abstained = split_mass(measured, [table.probabilities[row]])
+        shares, abstained = forecasts.split_mass(measured, [table.probabilities[row]])
         if measured.level in CATEGORICAL and truth is not None and abstained < 1:
             found.append(_LabelledVote(table.item_ids[item], measured.name, truth, tuple(shares.tolist())))
     return sorted(found)
@@ -171,10 +165,8 @@ def _fit(
     prob = np.array([one.shares for one in votes])
     hits = np.eye(prob.shape[1], dtype=bool)[[one.truth for one in votes]]
     if method == "temperature":
-        return (_fit_temperature(prob, hits),) * prob.shape[1]
-    fit: Callable[[Array, Array], tuple[float, ...]] = {"platt": _fit_platt, "isotonic": _fit_isotonic}[
-        method
-    ]
+        return (_fit_temperature(prob, hits),) * len(prob.T)
+    fit = _fit_platt if method == "platt" else _fit_isotonic
     return tuple(fit(p, hit) for p, hit in zip(prob.T, hits.T, strict=True))
 
 
@@ -216,9 +208,11 @@ def _held_out_loss(
 
     before = np.array([loss(one.shares, one.truth) for one in votes])
     after = np.array([loss(shares, one.truth) for shares, one in zip(made, votes, strict=True)])
-    seen = Observations(len(votes), np.unique([one.item for one in votes], return_inverse=True)[1], 0)
-    figure = weighted_figure(name, mean_score(before - after), lambda value, level: NO_ENDS, high=math.inf)
-    gain = seen.estimate(replace(figure, bounds=(-math.inf, math.inf)), options)
+    clusters = np.unique([one.item for one in votes], return_inverse=True)[1]
+    mean = forecasts.mean_score(before - after)
+    figure = forecasts.weighted_figure(name, mean, lambda value, level: NO_ENDS)
+    figure = replace(figure, bounds=(-math.inf, math.inf))
+    gain = forecasts.Observations(len(votes), clusters, 0).estimate(figure, options)
     # If the losses do not vary, there is no interval.
     ends = {"low": gain.low or 0.0, "high": gain.high or 0.0}
     return HeldOutLoss(before=float(before.mean()), after=float(after.mean()), **ends)

@@ -13,21 +13,14 @@ from autorubric.metrics.core.estimate import Estimate
 from autorubric.metrics.core.item_scores import PANEL, Rater
 from autorubric.metrics.core.metric import CATEGORICAL
 from autorubric.metrics.core.read_votes import Cells
-from autorubric.metrics.core.resampling import IntervalOptions
+from autorubric.metrics.core.resampling import IntervalArguments
 from autorubric.metrics.core.result import Record
 from autorubric.metrics.core.scales import Array, Codes
 from autorubric.metrics.core.votes_table import DECIDED, VotesTable, distinct_names
 from autorubric.metrics.figures.auroc import auroc
 from autorubric.metrics.figures.brier import brier, log_loss
 from autorubric.metrics.figures.calibration import ReliabilityCurve, ece, reliability_curve
-from autorubric.metrics.figures.forecasts import (
-    Observations,
-    labels_of,
-    logit_ends,
-    mean_score,
-    split_mass,
-    weighted_figure,
-)
+from autorubric.metrics.figures.forecasts import labels_of, split_mass
 
 FIGURES: Final = {
     "brier": "Brier",
@@ -88,23 +81,20 @@ def probability_figures(
     its samples, and the panel has none.
     """
     found: dict[Rater, dict[str, ProbabilityFigures]] = {}
-    names = distinct_names(table.criteria)
-    mixed = {judge for judge, origins in table.origins.items() if len(origins) > 1}
     for (rater, place), items in sorted(_by_criterion(table).items()):
         measured, labels = table.criteria[place], labels_of(cells, place)
         mine = [item for item in items if item in labels]
         origins = [one for judge, one in table.origins.items() if rater in (PANEL, ("judge", judge))]
-        if rater[1] in mixed or (rater == PANEL and mixed) or not mine:
-            continue
-        if measured.level not in CATEGORICAL or len(measured.categories) < 2:
+        is_mixed = any(len(one) > 1 for one in origins)
+        if is_mixed or not mine or measured.level not in CATEGORICAL or len(measured.categories) < 2:
             continue
         split = [split_mass(measured, items[item]) for item in mine]
         prob = np.array([chances for chances, _ in split])
-        found.setdefault(rater, NamedDict())[names[place]] = _figures(
+        found.setdefault(rater, NamedDict())[distinct_names(table.criteria)[place]] = _figures(
             " + ".join(sorted(frozenset[str]().union(*origins))),
             np.array([labels[item] for item in mine]),
             prob[:, 1] if measured.level == "binary" else prob,
-            np.array([rest for _, rest in split]),
+            float(np.mean([rest for _, rest in split])),
             confidence_level,
         )
     return found
@@ -112,40 +102,34 @@ def probability_figures(
 
 def _by_criterion(table: VotesTable) -> dict[tuple[Rater, int], dict[int, list[Mapping[str, float]]]]:
     """Return probabilities by rater and criterion, and then by item."""
-    votes: dict[tuple[Rater, int, int], list[Mapping[str, float]]] = {}
-    soft: dict[tuple[Rater, int, int], list[Mapping[str, float]]] = {}
-    for row, given in enumerate(table.probabilities if table.origins else ()):
-        if given is None:
-            continue
-        rater, at = table.raters[table.rater[row]], (int(table.criterion[row]), int(table.item[row]))
-        if table.sample[row] == DECIDED:
-            soft[rater, *at] = [given]
-        else:
-            votes.setdefault((rater, *at), []).append(given)
-            votes.setdefault((PANEL, *at), [])
     found: dict[tuple[Rater, int], dict[int, list[Mapping[str, float]]]] = {}
-    for (rater, place, item), cast in votes.items():
+    decided = []
+    for row, given in enumerate(table.probabilities if table.origins else ()):
+        rater, place, item = table.raters[table.rater[row]], int(table.criterion[row]), int(table.item[row])
+        if given is not None and table.sample[row] == DECIDED:
+            decided.append(((rater, place), item, given))
+        elif given is not None:
+            found.setdefault((rater, place), {}).setdefault(item, []).append(given)
+            found.setdefault((PANEL, place), {})[item] = []
+    for key, item, given in decided:
         # A decision from votes without any probabilities is not a forecast.
-        if known := soft.get((rater, place, item), cast):
-            found.setdefault((rater, place), {})[item] = known
-    return found
+        if item in found.get(key, {}):
+            found[key][item] = [given]
+    return {key: {item: one for item, one in items.items() if one} for key, items in found.items()}
 
 
 def _figures(
-    origin: str, truth: Codes, prob: Array, abstained: Array, confidence_level: float
+    origin: str, truth: Codes, prob: Array, abstained: float, confidence_level: float
 ) -> ProbabilityFigures:
-    options, seen = IntervalOptions(confidence_level=confidence_level), Observations(len(truth), None, 0)
-    effects = (abstained - abstained.mean()) / len(truth)
-    ends = logit_ends(seen, lambda: effects, 1.0)
-    mean = weighted_figure("mean probability of CANNOT_ASSESS and NA", mean_score(abstained), ends)
+    level: IntervalArguments = {"confidence_level": confidence_level}
     return ProbabilityFigures(
         origin=origin,
-        brier=brier(truth, prob, confidence_level=confidence_level),
-        log_loss=log_loss(truth, prob, confidence_level=confidence_level),
-        ece=ece(truth, prob, confidence_level=confidence_level),
-        ece_equal_mass=ece(truth, prob, strategy="mass", confidence_level=confidence_level),
-        ece_debiased=ece(truth, prob, debiased=True, confidence_level=confidence_level),
-        auroc=auroc(truth, prob, confidence_level=confidence_level),
-        abstention=seen.estimate(mean, options),
-        curve=reliability_curve(truth, prob, confidence_level=confidence_level),
+        brier=brier(truth, prob, **level),
+        log_loss=log_loss(truth, prob, **level),
+        ece=ece(truth, prob, **level),
+        ece_equal_mass=ece(truth, prob, strategy="mass", **level),
+        ece_debiased=ece(truth, prob, debiased=True, **level),
+        auroc=auroc(truth, prob, **level),
+        abstention=Estimate(abstained, n=len(truth), method="mean probability of CANNOT_ASSESS and NA"),
+        curve=reliability_curve(truth, prob, **level),
     )
