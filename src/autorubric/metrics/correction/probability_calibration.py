@@ -139,7 +139,7 @@ def _labelled_votes(table: VotesTable, judge: str) -> list[_LabelledVote]:
 def _held_out_items(items: Sequence[str], held_out: Any, options: IntervalOptions) -> set[str]:
     if isinstance(held_out, float | int):
         n = round(len(items) * check_number("held_out", held_out, "(0, 1)"))
-        later = set(options.generator().permutation(np.array(items))[:n].tolist())
+        later = {items[at] for at in options.generator().permutation(len(items))[:n]}
     else:
         later = set(held_out) & set(items)
     if len(later) < _FEWEST:
@@ -208,7 +208,8 @@ def _held_out_loss(
 
     before = np.array([loss(one.shares, one.truth) for one in votes])
     after = np.array([loss(shares, one.truth) for shares, one in zip(made, votes, strict=True)])
-    clusters = np.unique([one.item for one in votes], return_inverse=True)[1]
+    places = {item: at for at, item in enumerate(dict.fromkeys(one.item for one in votes))}
+    clusters = np.array([places[one.item] for one in votes])
     mean = forecasts.mean_score(before - after)
     figure = forecasts.weighted_figure(name, mean, lambda value, level: NO_ENDS)
     figure = replace(figure, bounds=(-math.inf, math.inf))
