@@ -190,7 +190,9 @@ def _inner(before: Json, after: Json) -> str:
     if not isinstance(before, Mapping) or not isinstance(after, Mapping):
         return f": {short_repr(before)} → {short_repr(after)}"
     changed = [k for k in dict.fromkeys([*before, *after]) if before.get(k) != after.get(k)]
-    return ": " + ", ".join(f"{k} {short_repr(before.get(k))} → {short_repr(after.get(k))}" for k in changed[:4])
+    return ": " + ", ".join(
+        f"{k} {short_repr(before.get(k))} → {short_repr(after.get(k))}" for k in changed[:4]
+    )
 
 
 def _item_differences(dataset: ChangedDataset) -> list[str]:

@@ -97,8 +97,9 @@ def graded(
 ) -> EvalResult:
     """A run with soft votes."""
     dataset = dataset_of(truth, rubric or Rubric([BINARY, tone()]))
+    name = options.pop("experiment_name", None)
     grader = CriterionGrader(judges=judges, **{"votes": "soft", **options})
-    return evaluate_sync(dataset, grader, show_progress=False, experiments_dir=folder)
+    return evaluate_sync(dataset, grader, show_progress=False, experiments_dir=folder, experiment_name=name)
 
 
 @pytest.fixture(scope="module")
@@ -250,6 +251,21 @@ def test_a_new_run_applies_and_shows_the_calibration(
     # A calibration is fitted on the judge's own probabilities, calibrated before or not.
     whole = distorted.rescore(calibrations=[calibration])
     assert calibrate_probabilities(whole) == calibration
+
+
+def test_resuming_with_a_calibration_asks_no_judge(
+    fitted: dict[str, ProbabilityCalibration], tmp_path: Path
+) -> None:
+    """A finished run gets new scores from its stored votes, and a short notice and entry on the page."""
+    truth, stated = drawn(30, 3.0, seed=9)
+    plain = graded(truth, [Stating(stated)], tmp_path, experiment_name="run")
+    again = graded(truth, [Stating({})], tmp_path, experiment_name="run", calibrations=[fitted["isotonic"]])
+    assert again.get_scores() == plain.rescore(calibrations=[fitted["isotonic"]]).get_scores()
+    assert None not in again.get_scores()
+    told = [one for one in again.notices if "calibrations" in one]
+    assert len(told) == 1 and len(told[0]) < 400
+    again.to_html(tmp_path / "page.html")
+    assert '["calibrations","a: isotonic"]' in (tmp_path / "page.html").read_text(encoding="utf-8")
 
 
 def test_a_calibration_is_only_for_its_judge_model_and_criteria(
