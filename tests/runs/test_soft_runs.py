@@ -9,14 +9,25 @@ import random
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
-from autorubric import CriterionGrader, DataItem, EvalResult, Rubric, RubricDataset, evaluate_sync
+from autorubric import (
+    CannotAssessConfig,
+    CriterionGrader,
+    DataItem,
+    EvalResult,
+    Rubric,
+    RubricDataset,
+    evaluate_sync,
+)
 from autorubric.criteria import ChecklistCriterion
-from autorubric.judges import JudgeReply, JudgeRequest, RecordedJudge
+from autorubric.judges import FunctionJudge, JudgeReply, JudgeRequest, RecordedJudge
+from autorubric.metrics.core.read_votes import read_votes
 from tests.doubles import binary, choice
 
+ZERO = CannotAssessConfig(strategy="zero")
 RUBRIC = Rubric(
     [
         binary("claim", requirement="There is a claim."),
@@ -79,6 +90,25 @@ def test_rescoring_needs_no_call(tmp_path: Path) -> None:
     again = run(tmp_path / "a", votes="soft", thresholds={"claim": 0.4})
     assert again.get_scores() == soft.get_scores()
     assert any("votes" in notice for notice in again.notices), again.notices
+
+
+def test_scores_of_judges_follow_the_policy(tmp_path: Path) -> None:
+    """Judges that are certain have the scores of hard votes, also where they abstain."""
+
+    def certain(request: JudgeRequest) -> JudgeReply:
+        if request.criterion.part_fields:
+            return JudgeReply(answer=None)
+        label = "CANNOT_ASSESS" if request.item_id < "i5" else str(request.criterion.answers()[0].label)
+        return JudgeReply(answer=None, probabilities={label: 1.0})
+
+    judges = [FunctionJudge(function=certain, judge_id=name) for name in "ab"]
+    grader = CriterionGrader(judges=judges, votes="soft", cannot_assess_config=ZERO)
+    soft = evaluate_sync(DATA, grader, experiments_dir=tmp_path, show_progress=False)
+    opened = EvalResult.from_experiment(soft.experiment_dir)
+    expected = read_votes(opened.rescore(votes="hard"), DATA).scores
+    for found in (read_votes(soft, DATA).scores, read_votes(opened, DATA).scores):
+        for rater, scores in expected.items():
+            np.testing.assert_array_equal(found[rater], scores)
 
 
 def test_the_votes_table_has_probabilities_and_expected_values(tmp_path: Path) -> None:
