@@ -17,7 +17,13 @@ from autorubric.scoring.aggregation import (
 )
 from autorubric.scoring.calibration import ProbabilityCalibration
 from autorubric.scoring.policies import AggregationPolicy
-from autorubric.scoring.probabilities import certain_of, masses_of, mean_probabilities, probable_answer
+from autorubric.scoring.probabilities import (
+    certain_of,
+    is_certain,
+    masses_of,
+    mean_probabilities,
+    probable_answer,
+)
 from autorubric.scoring.votes import Decision, JudgeVote, Probabilities, prefers_alike
 
 
@@ -106,11 +112,10 @@ def _decide_softly(
     masses = masses_of(criterion, found)
     if tie and criterion.level == "interval" and not criterion.part_fields and masses.mean is not None:
         answer, tie = criterion.answer_at(masses.mean), False
-    certain = certain_of(criterion, answer) == found
     return Decision(
         status="abstained" if answer.abstains else "answered",
         answer=answer,
-        mean_value=answer.value if certain else masses.mean,
+        mean_value=answer.value if is_certain(criterion, found, answer) else masses.mean,
         tie=tie,
         agreement=agreement(criterion, votes, answer),
         assumed=not {"answered", "abstained"} & {vote.status for vote in votes},

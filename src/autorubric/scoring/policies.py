@@ -235,8 +235,9 @@ class AggregationPolicy(BaseModel):
             return cls.model_validate(given)
         except ValidationError as error:
             fault = error.errors()[0]
-            field = f"{fault['loc'][0]}=" if fault["loc"] else ""
-            raise ArgumentError(f"{field}{fault['input']!r}: {fault['msg']}") from None
+            where = ".".join(map(str, fault["loc"]))
+            given_there = f"{where}={fault['input']!r}: " if where else ""
+            raise ArgumentError(given_there + fault["msg"].removeprefix("Value error, ")) from None
 
     def method(self, level: Level) -> str:
         """Return the name of the method for criteria of a level."""
