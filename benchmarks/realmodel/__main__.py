@@ -87,7 +87,7 @@ def measure(api_base: str, llm_calls: LLMCalls, logprobs: int | None, *, items: 
         max_retries=0,
         max_parallel_requests=1,
         # Shorter than the default, because most of the time is spent on reasons.
-        max_reason_chars=100,
+        max_reason_chars=40,
         logprobs=logprobs,
     )
     watch = Watch(OpenAITransport(config))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -148,6 +149,24 @@ def test_hard_and_with_probabilities_the_verdicts_are_the_same(
             if vote.probabilities is not None:
                 assert vote.probabilities[str(vote.verdict)] == pytest.approx(1.0)
     assert verdicts[0] == verdicts[1]
+
+
+@pytest.mark.parametrize(("abstains", "requests"), [(True, 3), (False, 6)])
+def test_a_shared_reply_about_one_criterion_loses_no_verdict(
+    openai_server: OpenAIServer, abstains: bool, requests: int
+) -> None:
+    """As a small model answers: the fields are those of another kind of criterion, and the rest is missing.
+
+    An abstention is read; without one, the reply cannot be read. The others are asked about alone.
+    """
+    step = {"do": "one_evaluation", "abstains": abstains}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        votes = votes_of(openai_server, step, llm_calls="per_item")
+    assert [vote.status for vote in votes].count("failed") == 0
+    assert len(openai_server.log()) == requests
+    for vote in votes:
+        assert (vote.probabilities is None) == (vote.probability_reason is not None)
 
 
 def test_without_the_setting_nothing_changes() -> None:
