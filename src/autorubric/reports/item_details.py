@@ -206,6 +206,8 @@ class DetailWriter:
         if vote.probabilities is not None:
             origin = vote.probability_source, vote.probability_backend
             content["p"] = self._index(_probabilities_text(vote.probabilities, *origin))
+        elif vote.probability_reason is not None:
+            content["p"] = self._index(f"no probabilities: {vote.probability_reason}")
         if vote.order:
             content["o"] = self._index(" → ".join(vote.order))
         if vote.model is not None:
