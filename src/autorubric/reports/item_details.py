@@ -213,7 +213,7 @@ class DetailWriter:
         if vote.model is not None:
             content["m"] = self._index(vote.model)
         if vote.shown is not None:
-            content["p"] = self._index(vote.shown)
+            content["h"] = self._index(vote.shown)
         for key, so in (("x", vote.truncated), ("k", vote.skipped), ("w", is_wrong)):
             if so:
                 content[key] = 1
