@@ -120,6 +120,8 @@ class Coin:
         turns: tuple[ar.criteria.Turn, ...] = request.submission.turns
         calls: list[ar.criteria.ToolCall] = [call for turn in turns for call in turn.tool_calls]
         assert all(call.name and call.text and call.id for call in calls)
+        images: tuple[ar.criteria.Image, ...] = request.submission.images
+        assert all(image.label and image.url and image.sha256 and image.data for image in images)
         assert_type(request.criterion, ar.BaseCriterion)
         usage = ar.TokenUsage(prompt_tokens=1) + ar.TokenUsage(completion_tokens=1)
         return ar.JudgeReply(answer=ar.CriterionVerdict.MET, reason="heads", usage=usage)
