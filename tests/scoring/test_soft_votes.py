@@ -285,6 +285,16 @@ def test_an_ordinal_scale_with_na() -> None:
     assert found.abstention == pytest.approx(0.4)
 
 
+def test_a_choice_without_values_does_not_abstain() -> None:
+    """It has no expected value; only the mass of abstentions is their probability."""
+    tone = KINDS["choice"]()
+    for abstained in (0.0, 0.25):
+        shares_given = {"warm": 0.6, "cold": 0.4 - abstained, ABSTENTION: abstained}
+        found = panel(tone, [soft_vote("a", tone, shares_given)])
+        assert (found.status, found.mean_value) == ("answered", None)
+        assert found.abstention == pytest.approx(abstained)
+
+
 def test_checklists_and_dimensions_are_averaged_part_by_part() -> None:
     """The value is the weighted mean of the parts' expected values."""
     essay = KINDS["analytic_rubric"]()

@@ -155,10 +155,10 @@ def probable_answer(
 
 
 class Masses(NamedTuple):
-    """The expected value of a distribution and the probability that it gives to answers with a value."""
+    """The expected value of a distribution and the probability that it gives to answers."""
 
     mean: float | None  # expected value in [0, 1] of the answers with a value; None if they have no mass
-    valued: float  # probability of an answer with a value, in [0, 1]
+    valued: float  # probability of an answer that is no abstention, in [0, 1]
 
 
 def masses_of(criterion: BaseCriterion, probabilities: Probabilities) -> Masses:
@@ -176,11 +176,13 @@ def _masses(criterion: BaseCriterion, distribution: Mapping[str, float]) -> Mass
     answers = [(answer_of_label(criterion, label), p) for label, p in distribution.items() if p]
     values = [(one.value, p) for one, p in answers if one.value is not None and not one.abstains]
     valued = math.fsum(p for _, p in values)
+    abstaining = math.fsum(p for one, p in answers if one.abstains)
     if not valued:
-        return Masses(None, 0.0)
+        return Masses(
+            None, 0.0 if criterion.measures else 1.0 - abstaining / math.fsum(p for _, p in answers)
+        )
     mean = math.fsum(p * value for value, p in values) / valued
     lowest, highest = min(value for value, _ in values), max(value for value, _ in values)
-    abstaining = math.fsum(p for one, p in answers if one.abstains)
     return Masses(min(max(mean, lowest), highest), valued / (valued + abstaining))
 
 
