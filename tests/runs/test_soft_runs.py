@@ -219,7 +219,7 @@ def test_rescoring_checks_its_settings(tmp_path: Path) -> None:
         result.rescore(votes="soft", aggregation="unanimous")
     with pytest.raises(ArgumentError, match=r"thresholds\.claim=2: "):
         result.rescore(votes="soft", thresholds={"claim": 2})
-    with pytest.raises(ArgumentError, match=r"^thresholds apply to probabilities"):
+    with pytest.raises(ArgumentError, match=r"^thresholds and calibrations apply"):
         result.rescore(thresholds={"claim": 0.5})
 
 
@@ -241,3 +241,19 @@ def test_votes_without_probabilities_are_counted(tmp_path: Path) -> None:
     assert [one for one in result.notices if "certain" in one] == [
         "36 votes of '<lambda>' have no probabilities and count as certain of their answer"
     ]
+
+
+def test_a_run_that_skipped_votes_is_not_rescored_softly(tmp_path: Path) -> None:
+    """The skipped votes would count as if they did not exist."""
+    grader = CriterionGrader(judges=[probabilities], stop_when_decided=True)
+    result = evaluate_sync(DATA, grader, experiments_dir=tmp_path, show_progress=False)
+    with pytest.raises(ArgumentError, match="without stop_when_decided"):
+        result.rescore(votes="soft")
+
+
+def test_the_change_to_soft_votes_is_described(tmp_path: Path) -> None:
+    """Hard votes have no entry in the manifest, but a description names them."""
+    run(tmp_path)
+    (notice,) = [one for one in run(tmp_path, votes="soft").notices if "votes" in one]
+    assert "votes 'hard' → 'soft'" in notice
+    assert "None" not in notice

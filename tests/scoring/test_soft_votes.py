@@ -466,3 +466,20 @@ def test_the_settings_of_hard_votes_are_those_of_older_runs(order: Sequence[int]
     written = AggregationPolicy(votes="soft", thresholds={"a": 0.5}).model_dump(mode="json")
     assert AggregationPolicy.model_validate(written).thresholds == {"a": 0.5}
     assert list(itertools.islice(written, 1)) == ["aggregation"]
+
+
+def test_unreadable_replies_that_change_the_expected_value_are_marked() -> None:
+    """The verdict stays, but figures of numbers must not contain what an unreadable reply counts as."""
+    criterion = binary()
+    cast = [soft_vote(judge, criterion, {"MET": 0.9, "UNMET": 0.1}) for judge in ("a", "b")]
+    found = panel(criterion, [*cast, lost_vote("c", unreadable=True)])
+    assert found.answer is not None
+    assert (found.answer.code, found.swayed) == ("MET", True)
+
+
+def test_thresholds_apply_to_binary_criteria_and_checklists() -> None:
+    """Another criterion is refused by name."""
+    judge = lambda request: None  # noqa: E731
+    with pytest.raises(ArgumentError, match="the criterion 'scale' is not binary"):
+        grade(judge, choice(), votes="soft", thresholds={"scale": 0.5})
+    grade(judge, KINDS["checklist"](), votes="soft", thresholds={"code": 0.5})

@@ -79,6 +79,8 @@ def read_numbers(
     """Return the numbers in `NAME=NUMBER` values of an option by name; None if there are none."""
     found = {}
     for name, number in read_pairs(option, form, example, texts):
+        if name in found:
+            raise ArgumentError(f"{option} has two values for {name!r}; pass one")
         try:
             found[name] = float(number)
         except ValueError:

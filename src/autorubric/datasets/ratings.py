@@ -17,9 +17,10 @@ from autorubric.datasets.item import DataItem, all_by_name, bind_item, by_name, 
 from autorubric.errors import DatasetError, ReplyError
 from autorubric.rubric.rubric import Rubric
 from autorubric.support.field_types import NonEmptyText
+from autorubric.support.json_text import parse_json
 from autorubric.support.objects import Json
 from autorubric.support.read import format_fault, format_of, read_structured
-from autorubric.support.reading_errors import Faults, FilePath, nearest_key, short_repr
+from autorubric.support.reading_errors import Faults, FilePath, SyntaxFault, nearest_key, short_repr
 
 _NAMES: Final = {
     "item_id": "item_id|id|item conversation_id conversation conv_id conv",
@@ -236,12 +237,13 @@ def _probabilities(
     if not text.strip():
         return None
     try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
+        found = parse_json(text)
+    except (SyntaxFault, RecursionError):
         found = None
     if isinstance(found, dict) and found:
         return found
-    faults.add((line,), f"probabilities must be a JSON object of labels and numbers; got {short_repr(text)}")
+    told = "probabilities must be a JSON object of different labels with numbers"
+    faults.add((line,), f"{told}; got {short_repr(text)}")
     return None
 
 

@@ -251,20 +251,12 @@ class CriterionGrader(Grader):
             rubrics = list(rubrics)
             judge.check_rubrics(rubrics)  # type: ignore[attr-defined]
         escalation, aggregation = self.policy.escalation, self.policy.aggregation
-        named: dict[str, Mapping[str, float]] = {"thresholds": aggregation.thresholds}
-        named["per_criterion"] = escalation.per_criterion if escalation is not None else {}
-        if any(named.values()) or aggregation.calibrations:
-            from autorubric.grading.plan import check_names
+        if escalation is not None or aggregation.votes == "soft":
+            from autorubric.grading.plan import check_names, check_soft_votes
 
             known = list(rubrics)
-            for what, names in named.items():
-                check_names(what, names, known)
-            asked = [one for rubric in known for one in rubric if one.check is None]
-            parts = [part for one in asked for part in (*one.part_fields.values(),) or (one,)]
-            for calibration in aggregation.calibrations:
-                for part in parts:
-                    if part.level in ("binary", "nominal", "ordinal"):
-                        calibration.check(part)
+            check_names("per_criterion", escalation.per_criterion if escalation is not None else (), known)
+            check_soft_votes(aggregation, known)
 
     def requests(self, task: GradingTask, *, stored: Votes | None = None) -> list[list[JudgeCall]]:
         """Return all requests that grading a task can require, each as a list of the calls that share it.

@@ -360,6 +360,26 @@ def check_names(what: str, names: Iterable[str], rubrics: Iterable[Rubric]) -> N
     )
 
 
+def check_soft_votes(policy: AggregationPolicy, rubrics: Iterable[Rubric]) -> None:
+    """Check that the settings of soft votes, if votes are soft, apply to the criteria of the rubrics."""
+    if policy.votes == "hard":
+        return
+    known = list(rubrics)
+    check_names("thresholds", policy.thresholds, known)
+    for criterion in (one for rubric in known for one in rubric):
+        aggregator_of(policy, criterion)
+        parts = [*criterion.part_fields.values()] or [criterion]
+        if criterion.name in policy.thresholds and any(part.level != "binary" for part in parts):
+            raise ArgumentError(
+                f"thresholds: the criterion {criterion.name!r} is not binary; only binary criteria, and "
+                "checklists, have a threshold"
+            )
+        for calibration in policy.calibrations if criterion.check is None else ():
+            for part in parts:
+                if part.level in ("binary", "nominal", "ordinal"):
+                    calibration.check(part)
+
+
 def _check_threshold(name: str, threshold: object) -> None:
     if not is_number(threshold) or not 0.0 <= threshold <= 1.0:
         raise ArgumentError(f"{name} must be a number between 0 and 1; got {threshold!r}")

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from autorubric.criteria.base import BaseCriterion
 from autorubric.criteria.conditions import check_name, code_digest, find_check
@@ -167,12 +167,20 @@ def asking_differences(
     ]
 
 
+_HARD: Final = {"votes": "hard", "thresholds": {}, "calibrations": []}
+"""Settings that entries of hard votes omit."""
+
+
 def deciding_differences(
     stored: Mapping[str, Json], now: GraderDescription, dataset: ChangedDataset | None
 ) -> list[str]:
     """Return a line for each change in weights, gates, groups and policies; see `asking_differences`."""
     after = json.loads(json.dumps(now.deciding))
-    policy = _entry_changes("policy", mapping_in(stored, "deciding"), after)
+    before, after = (
+        {**one, "aggregation": {**_HARD, **mapping_in(one, "aggregation")}}
+        for one in (mapping_in(stored, "deciding"), after)
+    )
+    policy = _entry_changes("policy", before, after)
     return [*policy, *(_each_rubric(dataset, _scoring_differences) if dataset is not None else ())]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import fsum, isfinite
 from pathlib import Path
@@ -10,14 +10,13 @@ from typing import Any, Protocol, TypedDict
 
 from autorubric.datasets.dataset import RubricDataset
 from autorubric.errors import ArgumentError
-from autorubric.grading.plan import check_names
+from autorubric.grading.plan import check_soft_votes
 from autorubric.rubric.rubric import Rubric
 from autorubric.runs.dataset_copy import stored_dataset
 from autorubric.runs.differences import digest, mapping_in
 from autorubric.runs.items import ItemResult
 from autorubric.runs.manifest import read_manifest
 from autorubric.runs.reopen import StoredRun, reopen, stored_policy
-from autorubric.scoring.aggregation import aggregator_of
 from autorubric.scoring.calibration import ProbabilityCalibration, check_calibrated_judges
 from autorubric.scoring.policies import AggregationPolicy, CannotAssessConfig
 from autorubric.support.blocks import Block, ScalarBlock, render_text
@@ -84,7 +83,8 @@ def _policies_entry(path: Path, rubric: Rubric | None, policies: Policies) -> di
         name: given for name, given in policies.items() if name in AggregationPolicy.model_fields
     }
     if chosen:
-        before = stored_policy(path).aggregation.model_dump()
+        before_policy = stored_policy(path)
+        before = before_policy.aggregation.model_dump()
         if chosen.get("votes") == "hard":
             before = {
                 name: kept for name, kept in before.items() if name not in ("thresholds", "calibrations")
@@ -92,8 +92,13 @@ def _policies_entry(path: Path, rubric: Rubric | None, policies: Policies) -> di
         judges = mapping_in(mapping_in(read_manifest(path), "asking"), "judges")
         check_calibrated_judges(policies.get("calibrations", ()), list(judges))
         policy = AggregationPolicy.of(**{**before, **chosen})
-        if policy.votes == "soft":
-            _check_soft(policy, [rubric] if rubric is not None else _rubrics(path))
+        if policy.votes == "soft" and before_policy.stop_when_decided:
+            raise ArgumentError(
+                f"{path}: votes='soft' needs every vote, but the run skipped votes that could not change a "
+                "verdict; grade again without stop_when_decided"
+            )
+        stored = stored_dataset(path, read_manifest(path)).dataset
+        check_soft_votes(policy, stored.rubrics() if rubric is None else [rubric])
         deciding["aggregation"] = policy.model_dump()
     if "cannot_assess_config" in policies:
         deciding["cannot_assess"] = policies["cannot_assess_config"].model_dump(mode="json")
@@ -102,19 +107,6 @@ def _policies_entry(path: Path, rubric: Rubric | None, policies: Policies) -> di
     if "judge_weights" in policies:
         deciding["judge_weights"] = _weights(path, policies["judge_weights"])
     return deciding
-
-
-def _rubrics(path: Path) -> Iterable[Rubric]:
-    return stored_dataset(path, read_manifest(path)).dataset.rubrics()
-
-
-def _check_soft(policy: AggregationPolicy, rubrics: Iterable[Rubric]) -> None:
-    """Check that thresholds name criteria, and that each criterion's method combines probabilities."""
-    known = list(rubrics)
-    check_names("thresholds", policy.thresholds, known)
-    for rubric in known:
-        for criterion in rubric:
-            aggregator_of(policy, criterion)
 
 
 def _weights(path: Path, given: Mapping[str, float]) -> dict[str, float]:

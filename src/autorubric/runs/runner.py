@@ -159,7 +159,9 @@ class RunWriter:
         if vote.status == "failed":
             self._failed_on.add(item_id)
         elif self._is_soft and vote.probabilities is None and vote.status != "not_asked":
-            self.certain[vote.judge_id] += 1
+            rubric = self._opened.dataset.get_item_rubric(self._under_way[item_id].position)
+            criterion = rubric.by_name(name)
+            self.certain[vote.judge_id] += criterion.check is None and criterion.level != "text"
 
     def note_moving_targets(self) -> None:
         """Add a notice, also to the manifest, on each decision model whose name is not the version served."""
@@ -389,7 +391,7 @@ class EvalRunner:
             self._log_stop(opened, "stopped")
         opened.notices.extend(
             f"{n:,} votes of {judge!r} have no probabilities and count as certain of their answer"
-            for judge, n in writer.certain.items()
+            for judge, n in (+writer.certain).items()
         )
         build = _ByGrader(self.grader)
         results = StoredResults(opened.index, opened.dataset, opened.reusable, build, unfinished=False)

@@ -242,8 +242,14 @@ def _without_unreadable(policy: AggregationPolicy, votes: Sequence[JudgeVote]) -
 
 
 def _mark_swayed(decision: Decision, answered_only: Decision | None) -> Decision:
-    """Mark the decision as swayed if it would be different with only the answered votes."""
+    """Mark the decision as swayed if it would be different with only the answered votes.
+
+    With soft votes, this includes another expected value.
+    """
     if answered_only is None or decision.assumed or decision.answer is None:
         return decision
     alone = answered_only.answer.code if answered_only.answer else None
-    return replace(decision, swayed=True) if alone != decision.answer.code else decision
+    is_same = alone == decision.answer.code
+    if decision.probabilities is not None:
+        is_same = is_same and decision.probabilities == answered_only.probabilities
+    return decision if is_same else replace(decision, swayed=True)

@@ -54,11 +54,6 @@ def _title(criterion: BaseCriterion) -> str:
     return criterion.name or "criterion"
 
 
-def _not_a_mapping(criterion: BaseCriterion, given: object) -> ReplyError:
-    told = f"probabilities must map answers to numbers; got {short_repr(given)}"
-    return ReplyError(f"{_title(criterion)}: {told}")
-
-
 def _read_distribution(criterion: BaseCriterion, given: Any) -> dict[str, float]:
     if not isinstance(given, Mapping):
         raise ReplyError(
@@ -67,14 +62,16 @@ def _read_distribution(criterion: BaseCriterion, given: Any) -> dict[str, float]
     found: dict[str, float] = {}
     for key, share in given.items():
         label = label_of_key(criterion, key)
-        if not isinstance(share, Real) or isinstance(share, bool) or not 0.0 <= share <= 1.0:
+        # Numbers of numpy are allowed, too.
+        number = float(share) if isinstance(share, Real) and not isinstance(share, bool) else math.nan
+        if not 0.0 <= number <= 1.0:
             raise ReplyError(
                 f"{_title(criterion)}: the probability of {short_repr(label)} must be a number between 0 and "
                 f"1; got {short_repr(share)}"
             )
         if label in found:
             raise ReplyError(f"{_title(criterion)}: the probability of {label!r} is given twice")
-        found[label] = float(share)
+        found[label] = number
     total = math.fsum(found.values())
     if abs(total - 1.0) > SUM_TOLERANCE + _CLOSE:
         raise ReplyError(

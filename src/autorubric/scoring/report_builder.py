@@ -320,7 +320,13 @@ def _apply_condition(
         return replace(report, judge_decisions=by_judge)
     reason = f"applies only if {condition.criterion!r} reaches {condition.at_least:g}, which it does not"
     return replace(
-        report, decision=decision, judge_decisions=by_judge, score_value=None, final_reason=reason, error=None
+        report,
+        decision=decision,
+        judge_decisions=by_judge,
+        score_value=None,
+        score_share=1.0,
+        final_reason=reason,
+        error=None,
     )
 
 
