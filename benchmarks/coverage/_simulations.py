@@ -258,13 +258,13 @@ SIMULATIONS: dict[str, Simulation] = {
         "Percent agreement of n items, 3 raters, logit-t", _raters("percent", 3), _true_percent
     ),
     "pass@k": Simulation(
-        f"pass@{K} of n tasks, {N_TRIALS} trials, logit-t",
+        f"pass@{K} of n tasks, {N_TRIALS} trials, score interval",
         _passes("pass_at_k"),
         _true_pass_at_k,
         sizes=(10, 20, 50, 100),
     ),
     "pass^k": Simulation(
-        f"pass^{K} of n tasks, {N_TRIALS} trials, logit-t",
+        f"pass^{K} of n tasks, {N_TRIALS} trials, score interval",
         _passes("pass_hat_k"),
         _true_pass_hat_k,
         sizes=(10, 20, 50, 100),

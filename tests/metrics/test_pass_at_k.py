@@ -72,7 +72,7 @@ def test_values_by_hand() -> None:
     assert (found.k, found.pass_at_k.n, found.pass_at_k.n_missing) == (2, 2, 1)
     assert (found.n_trials, found.n_passed, found.n_unjudged) == (9, 6, 0)
     assert brackets(found.pass_at_k) and brackets(found.pass_hat_k)
-    assert found.pass_at_k.method == "pass@2, mean over tasks; logit-t interval, 95%, 2 units"
+    assert found.pass_at_k.method == "pass@2, mean over tasks; score interval, 95%, 2 units"
 
 
 def test_many_trials_do_not_overflow() -> None:
@@ -116,16 +116,20 @@ def test_other_intervals(ci: Any) -> None:
         assert (found[0].low, found[0].high) != (found[2].low, found[2].high)
 
 
-def test_interval_covers_the_truth_with_few_tasks() -> None:
-    """20 tasks of 5 trials, pass rates uniform: the true pass^3 is 1/4; 95% within .92 and 1 of 200 draws."""
+@pytest.mark.parametrize(
+    ("a", "b", "n_tasks", "any_passes"), [(1, 1, 20, 0.75), (21 / 10, 7 / 30, 50, 0.9810)]
+)
+def test_interval_covers_the_truth(a: float, b: float, n_tasks: int, any_passes: float) -> None:
+    """5 trials of tasks with beta-distributed pass rates, in the middle and near 1: at least 93% of 300."""
     rng = np.random.default_rng(5)
-    hits = 0
-    for _ in range(200):
-        rates = rng.random(20)
-        trials = {task: (rng.random(5) < rate).tolist() for task, rate in enumerate(rates)}
-        found = pass_at_k(trials, 3).pass_hat_k
-        hits += number(found.low) <= 0.25 <= number(found.high)
-    assert hits >= 184
+    all_pass = math.prod((a + i) / (a + b + i) for i in range(3))
+    hits = np.zeros(2)
+    for _ in range(300):
+        rates = rng.beta(a, b, n_tasks)
+        found = pass_at_k({task: rng.random(5) < rate for task, rate in enumerate(rates)}, 3)
+        for at, (one, truth) in enumerate([(found.pass_at_k, any_passes), (found.pass_hat_k, all_pass)]):
+            hits[at] += number(one.low) <= truth <= number(one.high)
+    assert hits.min() >= 0.93 * 300
 
 
 def test_clusters_of_tasks() -> None:
@@ -134,7 +138,7 @@ def test_clusters_of_tasks() -> None:
     alone = pass_at_k(tasks, 1).pass_at_k
     clustered = pass_at_k(tasks, 1, cluster=[task % 2 for task in tasks]).pass_at_k
     assert alone.value == clustered.value == pytest.approx(0.75)
-    assert clustered.method == "pass@1, mean over tasks; logit-t interval, 95%, 2 clusters"
+    assert clustered.method == "pass@1, mean over tasks; score interval, 95%, 2 clusters"
     assert number(clustered.se) > number(alone.se)
     equal = pass_at_k(tasks, 1, cluster=[task // 2 for task in tasks]).pass_at_k
     assert equal.method == "pass@1, mean over tasks; score interval, 95%, 6 clusters"
@@ -166,8 +170,8 @@ def test_columns_of_a_table() -> None:
         ([1, 0], {}, "task is missing; pass one id per outcome"),
         ([1, 0], {"task": ["a"]}, "task has 1 ids for 2 units"),
         ([1, 0], {"task": ["a", None]}, "task has no id at position 1"),
-        ({"a": [1]}, {"task": ["a"]}, "task can only be passed with a column of outcomes or with runs"),
-        ({"a": [1]}, {"passes": 0.5}, "passes can only be passed with runs"),
+        ({"a": [1]}, {"task": ["a"]}, "task only for runs and columns of outcomes"),
+        ({"a": [1]}, {"passes": 0.5}, "passes is only for runs"),
         ({"a": [1], "b": [1]}, {"cluster": ["x"]}, "cluster has 1 ids for 2 units"),
         ({"a": [1]}, {"k": 0}, "k must be an integer of at least 1; got 0"),
         ({"a": [1]}, {"k": 1.5}, "k must be an integer of at least 1; got 1.5"),

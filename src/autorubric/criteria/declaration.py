@@ -179,9 +179,7 @@ CheckSpec = Annotated[
     BeforeValidator(_name_or_function),
     PlainSerializer(
         # `final_state: null` is set, but equals the default.
-        lambda one: (
-            one.model_dump(exclude_unset=True) if isinstance(one, TranscriptCheck) else check_name(one)
-        )
+        lambda x: x.model_dump(exclude_unset=True) if isinstance(x, TranscriptCheck) else check_name(x)
     ),
 ]
 

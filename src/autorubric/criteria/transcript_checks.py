@@ -22,7 +22,6 @@ _OPTIONS: Final[dict[str, set[str]]] = {
     "final_state": {"exact", "tool"},
 }
 _PATTERN: Final = "$pattern"
-_MOST_SHOWN: Final = 5
 _Names = Annotated[tuple[NonEmptyText, ...], Field(min_length=1)]
 
 
@@ -174,5 +173,4 @@ def _matcher(pattern: str) -> TypeAdapter[str]:
 
 
 def _list(texts: Sequence[str]) -> str:
-    more = f" and {len(texts) - _MOST_SHOWN} more" if len(texts) > _MOST_SHOWN else ""
-    return ", ".join(texts[:_MOST_SHOWN]) + more or "none"
+    return ", ".join([*texts[:5], *[f"and {len(texts) - 5} more"] * (len(texts) > 5)]) or "none"

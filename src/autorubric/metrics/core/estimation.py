@@ -324,6 +324,20 @@ def logit_t(figure: Figure, units: Units, value: float, confidence_level: float)
     return Ends(*logit_t_ends(value, se, size, confidence_level), se)
 
 
+def effective_score(figure: Figure, units: Units, value: float, confidence_level: float) -> Ends:
+    """Compute the score interval with the effective number of units; half a unit of 0 and of 1 are added."""
+    size = units.size
+    if units.sums is None or size < 2:
+        return NO_ENDS
+    # Units that happen to be equal do not show how units vary.
+    added = np.array([[0.0, 1.0], [1.0, 1.0]]) * units.n / size
+    sums, weights = np.vstack([units.sums, added]), np.append(units.counts, (0.5, 0.5))
+    total, n = weights @ sums
+    variance = weights @ (sums @ (1, -total / n)) ** 2 / units.n**2
+    ends = wilson_ends(value, total / n * (1 - total / n) / variance, t_quantile(confidence_level, size - 1))
+    return Ends(*ends, standard_error(influence(units, figure.compute), size, units.counts))
+
+
 def fisher_z(variance: Callable[[float, int], float | None]) -> Analytic:
     """Return a function that computes intervals on Fisher's z scale from the variance of z at (value, n)."""
 

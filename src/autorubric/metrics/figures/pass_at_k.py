@@ -12,8 +12,8 @@ import numpy as np
 from autorubric.criteria.conditions import Gate
 from autorubric.errors import ArgumentError
 from autorubric.metrics.core.contingency import cluster_codes, divide, renumber_kept
-from autorubric.metrics.core.estimate import Estimate, Reason, is_rounding
-from autorubric.metrics.core.estimation import Figure, estimate, logit_t
+from autorubric.metrics.core.estimate import Estimate, Reason
+from autorubric.metrics.core.estimation import Figure, effective_score, estimate
 from autorubric.metrics.core.item_scores import OwnedRun
 from autorubric.metrics.core.resampling import IntervalArguments, IntervalOptions, check_number, row_units
 from autorubric.metrics.core.result import ResultBase
@@ -63,8 +63,8 @@ def pass_at_k(
     1] and `C(c, k) / C(n, k)` to pass^k [2], which are unbiased. Both are undefined if no task has k judged
     trials (`no_repeats`, or `no_values` without a judged trial).
 
-    Tasks are the sampling units. `ci="auto"` is the logit-t interval over tasks or, if all tasks have the
-    same value, the score interval with one observation per task. One task has no interval (`too_few_units`).
+    Tasks are the sampling units. `ci="auto"` is the score interval with the effective number of tasks, after
+    half a task of 0 and half a task of 1 are added. One task has no interval (`too_few_units`).
 
     Criteria of a run pass if a gate reaches its `at_least`, a penalty is not met (value 0), and another
     criterion is met (value 1). One that does not pass fails the trial, whatever else could not be judged;
@@ -106,16 +106,13 @@ def pass_at_k(
             compute=lambda sums: divide(sums[..., 0], sums[..., 1]),
             reason=lambda sums: "no_values",
             auto="analytic",
-            analytic=logit_t,
+            analytic=effective_score,
             on_table=False,
         )
         units = row_units(np.column_stack([values, np.ones(len(used))]), renumber_kept(cluster, enough))
         one = estimate(figure, units, options, n_missing=len(counts) - len(used))
-        how = (
-            "analytic" if one.se is None else "score interval" if is_rounding(one.se) else "logit-t interval"
-        )
         why: Reason | None = one.reason if used else "no_repeats" if counts.any() else "no_values"
-        found.append(replace(one, method=one.method.replace("analytic", how), reason=why))
+        found.append(replace(one, method=one.method.replace("analytic", "score interval"), reason=why))
     n_trials, n_passed = (int(total) for total in counts[enough].sum(0))
     return PassRates(found[0], found[1], size, n_trials, n_passed, sum(each.count(None) for each in outcomes))
 
@@ -127,17 +124,14 @@ def _read_trials(trials: Any, task: Any, passes: Any) -> Iterable[list[bool | No
     if runs and all(isinstance(one, OwnedRun) for one in runs):
         for run in runs:
             items = range(len(run.dataset.items))
-            # Items that the run has not graded have no outcome.
             outcomes = {one.item_idx: _passes(one.report, passes) for one in run.item_results if one.report}
             tasks = map(run.dataset.item_id, items) if task is None else run.dataset.groups(task, "task")
             for i, name in zip(items, tasks, strict=True):
                 found.setdefault(name, []).append(outcomes.get(i))
         return found.values()
-    if passes is not None:
-        raise ArgumentError("passes can only be passed with runs")
+    if passes is not None or (task is not None and isinstance(trials, Mapping)):
+        raise ArgumentError("passes is only for runs, and task only for runs and columns of outcomes")
     if isinstance(trials, Mapping):
-        if task is not None:
-            raise ArgumentError("task can only be passed with a column of outcomes or with runs")
         return [_outcomes(each, f"trials[{name!r}]") for name, each in trials.items()]
     column = _outcomes(trials, "trials")
     codes = cluster_codes(task, len(column), "task")
@@ -149,12 +143,11 @@ def _read_trials(trials: Any, task: Any, passes: Any) -> Iterable[list[bool | No
 
 
 def _outcomes(column: Any, name: str) -> list[bool | None]:
-    given = list(as_sequence(column, name))
+    given = [None if is_missing(one) else one for one in as_sequence(column, name)]
     for at, one in enumerate(given):
-        is_outcome = isinstance(one, int | float | np.number | np.bool_) and one in (0, 1)
-        if not is_outcome and not is_missing(one):
+        if one is not None and not (isinstance(one, int | float | np.number | np.bool_) and one in (0, 1)):
             raise ArgumentError(f"{name}[{at}] must be True, False, 1, 0 or None; got {one!r}")
-    return [None if is_missing(one) else bool(one) for one in given]
+    return [None if one is None else bool(one) for one in given]
 
 
 def _passes(report: EnsembleEvaluationReport, rule: float | str | Sequence[str] | None) -> bool | None:
@@ -169,12 +162,9 @@ def _passes(report: EnsembleEvaluationReport, rule: float | str | Sequence[str] 
         raise ArgumentError(f"passes: unknown criterion {unknown[0]!r}; available: {', '.join(known)}")
     found: list[bool | None] = []
     for one in map(known.__getitem__, names):
-        gate, value = one.criterion.gate, one.decision.value
-        if one.status == "not_applicable" or one.is_na:
-            continue
-        if one.is_lost or value is None:
-            found.append(None)
-        else:
-            is_penalty = gate is None and one.criterion.weight < 0
-            found.append((gate or Gate()).passes(1 - value if is_penalty else value))
+        gate, value = one.criterion.gate, None if one.is_lost else one.decision.value
+        if value is not None and gate is None and one.criterion.weight < 0:
+            value = 1 - value
+        if one.status != "not_applicable" and not one.is_na:
+            found.append(None if value is None else (gate or Gate()).passes(value))
     return False if False in found else None if None in found or not found else True
