@@ -75,7 +75,7 @@ class PanelMember:
 
     @property
     def asks_whole_items(self) -> bool:
-        """Whether the judge is asked about all criteria of an item together, whatever the grader's setting."""
+        """Whether the judge is asked about all criteria of an item together, whatever the grader says."""
         return getattr(type(self.judge), "asks_whole_items", False) is True
 
     @property

@@ -189,20 +189,6 @@ class LLMClient:
             )
         )
 
-    def ask_text(
-        self,
-        messages: Sequence[Message],
-        *,
-        read: Callable[[str], T],
-        schema: ReplySchema | None = None,
-        sample: int = 0,
-    ) -> Coroutine[Any, Any, Exchange[T]]:
-        """Send a question and return the exchange; `read` converts the reply's raw text to the answer.
-
-        The other arguments and the errors are the same as in `ask`.
-        """
-        return self.converse(ModelQuestion(tuple(messages), read, schema, sample))
-
     @overload
     async def generate(
         self, system_prompt: str, user_prompt: str, response_format: None = None, *, sample: int = 0

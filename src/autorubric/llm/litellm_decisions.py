@@ -20,8 +20,7 @@ class LiteLLMDecisions(LiteLLMTransport):
     def _fixed_arguments(self, litellm: Any) -> dict[str, Any]:
         if not hasattr(litellm, "asystemone"):
             raise MissingDependencyError(
-                "decision models require litellm 1.105 or later; run `pip install -U litellm`, or set api_base "
-                "to reach a server directly"
+                "decision models require litellm 1.105; run `pip install -U litellm`, or set api_base"
             )
         return super()._fixed_arguments(litellm)
 

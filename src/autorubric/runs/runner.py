@@ -165,21 +165,20 @@ class RunWriter:
         # Imported late, because opening a run needs nothing of `llm`.
         from autorubric.llm.names import wire_name
 
-        manifest, judges = (
-            self._opened.manifest,
-            mapping_in(mapping_in(self._opened.manifest, "asking"), "judges"),
+        manifest = self._opened.manifest
+        judges, found = (
+            mapping_in(mapping_in(manifest, "asking"), "judges"),
+            manifest.get("moving_targets") or [],
         )
-        found: list[Any] = list(manifest.get("moving_targets") or ())
         for judge, served in self._served.items():
             name = wire_name(str(mapping_in(judges, judge).get("model", judge)))
             told = (
-                f"judge {judge!r}: {name} is a moving target, which can mean another version tomorrow; the "
-                f"answers are from {', '.join(sorted(served))}. Set the version as the model to repeat the run"
+                f"judge {judge!r}: {name} is a moving target, which can mean another version tomorrow; the answers "
+                f"are from {', '.join(sorted(served))}. Set the version as the model to repeat the run"
             )
             if told not in found and (name.endswith("-latest") or {*map(wire_name, served)} != {name}):
-                found.append(told)
+                manifest["moving_targets"] = found = [*found, told]
                 self._opened.notices.append(told)
-                manifest["moving_targets"] = found
 
     def finish(self, done: GradedItem) -> None:
         """Store the result of grading an item."""
