@@ -2157,6 +2157,24 @@ def _self_consistency() -> Figure:
     )
 
 
+@picture("metrics/pass_at_k")
+def _pass_at_k() -> Figure:
+    draw = np.random.default_rng(36)
+    steady = {task: [task < 60] * 10 for task in range(100)}
+    erratic = {task: (draw.random(10) < 0.6).tolist() for task in range(100)}
+    counts = list(range(1, 9))
+    curves = {}
+    for name, trials in (("erratic", erratic), ("steady", steady)):
+        found = [metrics.pass_at_k(trials, k, ci=None) for k in counts]
+        if name == "erratic":
+            curves["pass@k, erratic"] = [_value(one.pass_at_k) for one in found]
+            curves["pass^k, erratic"] = [_value(one.pass_hat_k) for one in found]
+        else:
+            curves["both, steady"] = [_value(one.pass_at_k) for one in found]
+    labels = ("number of trials k", "value")
+    return _lines(counts, curves, labels, limits=(0, 1.02), at=(0.6, 0.64))
+
+
 @picture("metrics/variance_components")
 def _variance_components() -> Figure:
     draw = np.random.default_rng(35)

@@ -14,7 +14,7 @@ import pytest
 
 from autorubric import Rubric, RubricDataset, load_run, merge_labels
 from autorubric.apps.drafts.drafts import Draft, read_drafts
-from autorubric.criteria import BaseCriterion
+from autorubric.criteria import BaseCriterion, TranscriptCheck
 from autorubric.datasets import DataItem
 from autorubric.datasets.ratings import LongRow, read_long_table
 from autorubric.runs import GradedItem
@@ -74,6 +74,7 @@ def _types(given: Mapping[str, Any], definitions: Mapping[str, Any]) -> list[str
 
 TABLES: Mapping[str, str] = {
     "criterion": _explained(BaseCriterion),
+    "check": _explained(TranscriptCheck),
     "item": _explained(DataItem),
     "label row": _explained(LongRow, without=("line",)),
     "run file": _declared(run_file_schema()),

@@ -19,6 +19,7 @@ from autorubric.metrics import (
     fleiss_kappa,
     judge_report,
     krippendorff_alpha,
+    pass_at_k,
     percent_agreement,
 )
 from autorubric.metrics.core.resampling import CiMethod
@@ -29,6 +30,7 @@ ITEM_CORRELATION = 0.3
 N_TESTED = 1000
 GOOD = 0.97
 HEADLINE_RESAMPLES = 400
+N_TRIALS, K = 5, 3
 
 Codes: TypeAlias = npt.NDArray[np.int64]
 
@@ -219,6 +221,28 @@ def _itself(prevalence: float) -> float:
     return prevalence
 
 
+def _passes(figure: Literal["pass_at_k", "pass_hat_k"], ci: CiMethod = "auto") -> Estimator:
+    """Draw trials of tasks that differ in their pass rate."""
+
+    def estimate(cell: Cell, rng: np.random.Generator) -> Estimate:
+        rates = _item_effects(cell.prevalence, rng.random((cell.n, 1)))
+        trials = rng.random((cell.n, N_TRIALS)) < rates
+        found: Estimate = getattr(pass_at_k(dict(enumerate(trials)), K, ci=ci, rng=_seed(rng)), figure)
+        return found
+
+    return estimate
+
+
+def _true_pass_hat_k(prevalence: float) -> float:
+    """Return the mean of the k-th power of a beta distribution."""
+    strength = 1 / ITEM_CORRELATION - 1
+    return float(np.prod([(prevalence * strength + i) / (strength + i) for i in range(K)]))
+
+
+def _true_pass_at_k(prevalence: float) -> float:
+    return 1 - _true_pass_hat_k(1 - prevalence)
+
+
 SIMULATIONS: dict[str, Simulation] = {
     "kappa": Simulation("Cohen's kappa of n pairs, smoothed bootstrap", _kappa("auto"), _true_kappa),
     "accuracy": Simulation(
@@ -232,6 +256,18 @@ SIMULATIONS: dict[str, Simulation] = {
     "alpha of 3": Simulation("Krippendorff's alpha of n items, 3 raters", _raters("alpha", 3), _true_fleiss),
     "percent agreement": Simulation(
         "Percent agreement of n items, 3 raters, logit-t", _raters("percent", 3), _true_percent
+    ),
+    "pass@k": Simulation(
+        f"pass@{K} of n tasks, {N_TRIALS} trials, logit-t",
+        _passes("pass_at_k"),
+        _true_pass_at_k,
+        sizes=(10, 20, 50, 100),
+    ),
+    "pass^k": Simulation(
+        f"pass^{K} of n tasks, {N_TRIALS} trials, logit-t",
+        _passes("pass_hat_k"),
+        _true_pass_hat_k,
+        sizes=(10, 20, 50, 100),
     ),
     "rogan-gladen": Simulation("Rogan–Gladen rate, n random labels", _rogan_gladen, _itself),
     "rogan-gladen by label": Simulation(
@@ -273,6 +309,18 @@ COMPARED: dict[str, Simulation] = {
         "Krippendorff's alpha, 2 raters, percentile bootstrap",
         _raters("alpha", 2, "percentile"),
         _true_fleiss,
+    ),
+    "pass@k percentile": Simulation(
+        f"pass@{K} of n tasks, {N_TRIALS} trials, percentile bootstrap",
+        _passes("pass_at_k", "percentile"),
+        _true_pass_at_k,
+        sizes=(10, 20, 50, 100),
+    ),
+    "pass^k percentile": Simulation(
+        f"pass^{K} of n tasks, {N_TRIALS} trials, percentile bootstrap",
+        _passes("pass_hat_k", "percentile"),
+        _true_pass_hat_k,
+        sizes=(10, 20, 50, 100),
     ),
     "accuracy by pair": Simulation(
         "Accuracy of all pairs, items ignored, Wilson", _accuracy(clustered=False), _true_accuracy

@@ -22,6 +22,7 @@ COMMANDS = [
     "show",
     "metrics",
     "compare",
+    "pass-at-k",
     "score",
     "rejudge",
     "export",

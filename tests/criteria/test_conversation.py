@@ -195,7 +195,7 @@ def _with_call(**fields: object) -> list[Any]:
         ([{"role": "user", "content": b"x"}], "must be a string, None or a list of parts; got b'x'"),
         (
             [{"role": "user", "content": ["x"]}],
-            r"content\[0\] must be {'type': 'text', 'text': a string}; got 'x'",
+            r"content\[0\] must be {'type': 'text', 'text': a string} or .* got 'x'",
         ),
         ([{"role": "user", "content": [{"type": "audio"}]}], r"content\[0\] must be .*got {'type': 'audio'}"),
         (
@@ -210,7 +210,6 @@ def _with_call(**fields: object) -> list[Any]:
             [{"role": "user", "content": "x", "tool_call_id": "c"}],
             "only a turn with the role 'tool' has a tool_call",
         ),
-        ([{"role": "tool", "content": "x", "tool_calls": [CALL]}], "belong to the assistant's turn"),
         (
             [{"role": "assistant", "content": "x", "tool_calls": "f"}],
             "tool_calls must be a list of calls; got 'f'",
@@ -224,12 +223,15 @@ def _with_call(**fields: object) -> list[Any]:
             "must be {'id', 'type': 'function', 'function': {'name', 'arguments'}}; got",
         ),
         (_with_call(id=5), r"tool_calls\[0\].id must be a string that is not empty; got 5"),
-        (_with_call(function={"arguments": {}}), r"tool_calls\[0\].function must have a 'name'"),
+        (_with_call(function={"arguments": {}}), r"tool_calls\[0\] must be {'id', 'type': 'function'"),
         (
             _with_call(function={"name": "f", "arguments": 5}),
-            r"arguments must be a JSON string or an object; got 5",
+            r"arguments must be JSON text or an object; got 5",
         ),
-        (_with_call(function={"name": "f", "arguments": {"a": {1}}}), "cannot be written as JSON: .*set"),
+        (
+            _with_call(function={"name": "f", "arguments": {"a": {1}}}),
+            "must be JSON text or an object; got .'a'",
+        ),
     ],
 )
 def test_errors_say_where_and_what_is_allowed(turns: list[Any], told: str) -> None:

@@ -232,7 +232,7 @@ def test_all_faults_at_once() -> None:
     """Faults of the header, of items and of labels are reported together, each with its place."""
     with pytest.raises(DatasetError) as caught:
         RubricDataset(
-            prompt=5,  # type: ignore[arg-type]
+            prompt=5,
             rubric=a_rubric(),
             metadata=[1],  # type: ignore[arg-type]
             items=[
@@ -249,7 +249,7 @@ def test_all_faults_at_once() -> None:
     assert lines[0] == "RubricDataset: 13 errors"
     found = "\n".join(lines[1:])
     for expected in (
-        "- prompt: expected a string; got 5",
+        "- prompt: expected a string or content parts; got 5",
         "- metadata: expected a mapping",
         "- items[0].ground_truth.cites: item 'a': cites: 'maybe' is not a verdict; allowed: MET",
         "- items[0].ground_truth.deep: item 'a': unknown criterion 'deep'; did you mean 'depth'?",

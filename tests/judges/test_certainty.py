@@ -12,9 +12,11 @@ import pytest
 from hypothesis import given, strategies as st
 
 from autorubric.criteria import BaseCriterion
+from autorubric.criteria.base import AS_DECLARED
 from autorubric.judges import ModelJudge
-from autorubric.judges.model import probability_of
+from autorubric.judges.token_probabilities import TokenText, certainty_of
 from autorubric.llm import LLMClient, LLMConfig
+from autorubric.llm.transport import Token
 from tests.criteria.kinds import KINDS
 from tests.doubles import binary, choice, request_for
 from tests.servers.fixtures import OpenAIServer
@@ -28,6 +30,11 @@ TOKENS = [
     ("ET", -0.2),
     ('"}', -0.05),
 ]
+
+
+def probability_of(criterion: BaseCriterion, tokens: list[tuple[str, float]]) -> float | None:
+    """The probability of the answer's tokens, given as pairs."""
+    return certainty_of(criterion, AS_DECLARED, TokenText([Token(*one) for one in tokens]), "").confidence
 
 
 def test_only_the_tokens_of_the_verdict_count() -> None:

@@ -53,7 +53,9 @@ def test_the_defaults_are_those_of_the_documentation() -> None:
         "prompt_caching": True,
         "seed": None,
         "extra_params": {},
+        "logprobs": None,
         "truncate": None,
+        "takes_images": None,
         "input_cost_per_token": None,
         "output_cost_per_token": None,
     }

@@ -32,6 +32,7 @@ from aiohttp import web
 
 from tests.servers.answers import answer
 from tests.servers.decisions import decided
+from tests.servers.tokens import logprobs_of
 from tests.servers.trouble import Trouble
 
 Action = Callable[[web.Request, dict[str, Any], dict[str, Any]], Awaitable[web.StreamResponse]]
@@ -133,6 +134,9 @@ def completion(body: dict[str, Any], message: dict[str, Any], step: dict[str, An
     choice = {"index": 0, "finish_reason": step.get("finish_reason", "stop"), "message": message}
     if "logprobs" in step:
         choice["logprobs"] = step["logprobs"]
+    elif body.get("logprobs") and isinstance(said := message.get("content"), str):
+        tokens = {"most": body.get("top_logprobs", 0), **step.get("tokens", {})}
+        choice["logprobs"] = logprobs_of(said, step.get("replies", {said: 1.0}), **tokens)
     envelope = {
         "id": "chatcmpl-1",
         "object": "chat.completion",
@@ -147,7 +151,9 @@ def completion(body: dict[str, Any], message: dict[str, Any], step: dict[str, An
 async def do_answer(request: web.Request, body: dict[str, Any], step: dict[str, Any]) -> web.StreamResponse:
     """A right answer; with `payload` (JSON) or `content` (text) as its content.
 
-    It comes after `seconds`, and where it says `together`, with so many that are answered at a time.
+    It comes after `seconds`, and where it says `together`, with so many that are answered at a time. A request
+    for log-probabilities gets those of `tests.servers.tokens.logprobs_of`, of `replies` (texts with their
+    probabilities) and with `tokens` (how they are cut, and what else is probable).
     """
     await asyncio.sleep(step.get("seconds", 0))
     if "together" in step:
@@ -185,6 +191,23 @@ async def do_refuse_schema(
         return await do_answer(request, body, step)
     message = "Unsupported parameter: 'response_format' of type 'json_schema' is not supported."
     return await do_status(request, body, {"status": 400, "message": message})
+
+
+async def do_refuse_logprobs(
+    request: web.Request, body: dict[str, Any], step: dict[str, Any]
+) -> web.StreamResponse:
+    """HTTP 400 with `message` to a request with `logprobs`; a right answer to one without."""
+    if "logprobs" not in body:
+        return await do_answer(request, body, step)
+    message = "This model does not support the 'logprobs' parameter."
+    return await do_status(request, body, {"status": 400, "message": step.get("message", message)})
+
+
+async def do_ignore_logprobs(
+    request: web.Request, body: dict[str, Any], step: dict[str, Any]
+) -> web.StreamResponse:
+    """A right answer without the log-probabilities that were requested."""
+    return await do_answer(request, {k: v for k, v in body.items() if k != "logprobs"}, step)
 
 
 async def do_refusal(request: web.Request, body: dict[str, Any], step: dict[str, Any]) -> web.StreamResponse:
@@ -292,6 +315,8 @@ ACTIONS: dict[str, Action] = {
     "answer": do_answer,
     "status": do_status,
     "refuse_schema": do_refuse_schema,
+    "refuse_logprobs": do_refuse_logprobs,
+    "ignore_logprobs": do_ignore_logprobs,
     "refusal": do_refusal,
     "raw": do_raw,
     "reset": do_reset,

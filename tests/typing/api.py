@@ -84,6 +84,7 @@ def rubrics() -> ar.Rubric:
         float | None,
     )
     ar.criteria.register_check("short", lambda text: len(text) < 100)
+    ar.Criterion(requirement="…", check=ar.criteria.TranscriptCheck(tool_called="search", at_most=3))
     return rubric
 
 
@@ -289,6 +290,8 @@ def judges_judged(result: ar.EvalResult, dataset: ar.RubricDataset) -> None:
     assert_type(ar.metrics.item_analysis(result), ar.metrics.ItemAnalysis)
     assert_type(ar.metrics.variance_components(result), ar.metrics.VarianceComponents)
     assert_type(ar.metrics.self_consistency(result), ar.metrics.SelfConsistency)
+    assert_type(ar.metrics.pass_at_k([result], 2, task=lambda item: item.id), ar.metrics.PassRates)
+    assert_type(ar.metrics.pass_at_k({"a": [True]}, 1).pass_hat_k, ar.metrics.Estimate)
     corrected = ar.corrected_score(result, dataset, method="ppi++")
     assert_type(corrected, ar.metrics.CorrectedScore)
     assert_type(ar.corrected_score(result, calibration=result).n_labelled, int)

@@ -198,6 +198,7 @@ COMMANDS: Final = {
     "show": ("show:show", "Show a run: its metrics and items, or one item with every vote and reason."),
     "metrics": ("metrics:metrics", "Measure a run's judges against human labels."),
     "compare": ("metrics:compare", "Compare a run with an earlier run, item by item."),
+    "pass-at-k": ("metrics:pass_at_k", "Measure how often any, or every one, of k trials of a task passes."),
     "score": (
         "score:score",
         "Rescore a run's stored votes with different weights or policies, without calling judges.",

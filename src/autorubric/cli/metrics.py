@@ -146,3 +146,41 @@ def compare(
         notice("Too few items have a score in both runs to decide whether the scores are lower.")
         return Exit.UNJUDGED
     return Exit.BELOW if found.regressed else Exit.DONE
+
+
+@guarded
+def pass_at_k(
+    runs: Annotated[list[Path], argument("RUN...", "Folders of runs whose items are trials of tasks.")],
+    k: Annotated[list[int] | None, option("--k", "K", "Number of trials. Repeatable.  [default: 1]")] = None,
+    task: Annotated[str | None, option("--task", "KEY", "Metadata key with the task.  [default: id]")] = None,
+    passes: Annotated[
+        list[str] | None, option("--passes", "RULE", "Minimum score, gates, or a criterion. Repeatable.")
+    ] = None,
+    as_json: JsonFlag = False,
+) -> Exit:
+    """Measure how often any, or every one, of k trials of a task passes.
+
+    These are pass@k and pass^k. By default, a trial passes if all criteria are met, and no penalty. Trials
+    that could not be judged have no outcome; tasks with fewer than k judged trials are excluded.
+
+    With --json, prints an object with the keys runs and pass_rates (one `PassRates.to_dict` for each K).
+
+    \b
+    Examples:
+      autorubric pass-at-k experiments/agent-1 --task task --k 1 --k 4
+      autorubric pass-at-k experiments/trial-* --k 3 --passes task_done
+
+    Exit codes: 0 success, 2 invalid command line or run folder, 3 a figure is undefined.
+    """
+    results = [open_stored_run(one) for one in runs]
+    rule: float | str | list[str] | None = passes
+    if passes and len(passes) == 1:
+        rule = float(passes[0]) if passes[0].replace(".", "", 1).isdecimal() else passes[0]
+    sizes = dict.fromkeys(k or [1])
+    found = [autorubric.metrics.pass_at_k(results, size, task=task, passes=rule) for size in sizes]
+    print_result(
+        lambda: {"runs": [*map(str, runs)], "pass_rates": [one.to_dict() for one in found]},
+        lambda: [block for one in found for block in one.blocks()],
+        as_json=as_json,
+    )
+    return Exit.DONE if all(one.pass_at_k.is_defined for one in found) else Exit.UNJUDGED

@@ -20,8 +20,8 @@ T = TypeVar("T")
 
 JUDGE = (
     "Judge to grade with; repeat for a panel. Use a model name, decision:MODEL (a decision model; add "
-    "#openai for OpenAI Decisions), lexical, supervised:TRAIN (trained on a labelled dataset), or recorded:CSV#RATER "
-    "(votes from a table; omit #RATER if the table has one rater). "
+    "#openai for OpenAI Decisions), lexical, supervised:TRAIN (trained on a labelled dataset), or "
+    "recorded:CSV#RATER (votes from a table; omit #RATER if the table has one rater). "
     "Write NAME=J to name the judge in votes and reports."
 )
 JudgeNames = Annotated[list[str], option("--judge", "J", JUDGE)]
@@ -116,6 +116,15 @@ class PanelOptions(Models):
             **range_of(LLMConfig, "temperature"),
         ),
     ] = None
+    logprobs: Annotated[
+        int | None,
+        option(
+            "--logprobs",
+            "K",
+            "Store the probabilities of all answers, read from the K most probable tokens (1 to 20).",
+            **range_of(LLMConfig, "logprobs"),
+        ),
+    ] = None
     samples: Annotated[
         int | None,
         option("--samples", "N", "Number of votes that each model casts per criterion.  [default: 1]", min=1),
@@ -146,7 +155,8 @@ class PanelOptions(Models):
 
     def settings(self) -> dict[str, Any]:
         """Return the settings of models, other than the cache folder."""
-        return {**super().settings(), "temperature": self.temperature, "samples": self.samples}
+        sampling = {"temperature": self.temperature, "logprobs": self.logprobs}
+        return {**super().settings(), **sampling, "samples": self.samples}
 
     def policies(self) -> dict[str, Any]:
         """Return the policies that are set, as arguments of a grader or fields of a run file."""

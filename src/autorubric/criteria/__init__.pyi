@@ -1,3 +1,5 @@
+from autorubric.support.images import Image as Image, image_part as image_part
+
 from .base import BaseCriterion as BaseCriterion, Shown as Shown, register_kind as register_kind
 from .checklist import ChecklistCriterion as ChecklistCriterion
 from .comparative import ComparativeCriterion as ComparativeCriterion
@@ -27,6 +29,7 @@ from .ratings import (
     NumericalRatingCriterion as NumericalRatingCriterion,
     PassFailCriterion as PassFailCriterion,
 )
+from .transcript_checks import TranscriptCheck as TranscriptCheck
 from .values import (
     Answer as Answer,
     CriterionVerdict as CriterionVerdict,

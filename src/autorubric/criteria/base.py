@@ -83,7 +83,7 @@ class BaseCriterion(Declaration):
         bonus: Whether the criterion can only raise the score: it counts in the numerator of its group's score
             but not in the denominator.
         when: Condition on another criterion, by name; unless it is met, this criterion does not apply.
-        check: Function of the text, or its registered name, that judges the criterion instead of the panel.
+        check: Function of the text, registered name or `TranscriptCheck` that judges instead of the panel.
         aggregation: Method for combining the votes on the criterion, overriding the grader's method.
 
     If the class attribute `takes_bare` is true, a model's reply of one word or number, such as `yes` or `7`,

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Final, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, model_serializer, model_validator
 
+from autorubric.criteria.transcript_checks import TranscriptCheck
 from autorubric.errors import ArgumentError
 from autorubric.support.field_types import NonEmptyText, Share
 from autorubric.support.objects import Json
@@ -21,6 +22,8 @@ Check: TypeAlias = Callable[[str], Any]
 """A function that judges a text. It returns a bool, a number in [0, 1], a label, None (cannot assess), or
 a pair of such an answer and a reason."""
 
+# One name for all of these checks, since a criterion contains their settings.
+_TRANSCRIPT: Final = "autorubric.TranscriptCheck"
 _registered: dict[str, Check] = {}
 
 
@@ -41,10 +44,12 @@ def register_check(name: str, check: Check) -> Check:
     return check
 
 
-def find_check(check: str | Check) -> Check:
+def find_check(check: str | Callable[..., Any]) -> Callable[..., Any]:
     """Return a check function: the argument itself or, if it is a name, the function registered under it."""
     if not isinstance(check, str):
         return check
+    if check == _TRANSCRIPT:
+        return TranscriptCheck
     if check in _registered:
         return _registered[check]
     near = difflib.get_close_matches(check, _registered, n=1)
@@ -52,10 +57,12 @@ def find_check(check: str | Check) -> Check:
     raise ArgumentError(f"unknown check {check!r}; {hint} Register checks with register_check(name, check)")
 
 
-def check_name(check: str | Check) -> str:
+def check_name(check: str | Callable[..., Any]) -> str:
     """Return the registered name of a check, or `module:qualified name` for an unregistered function."""
     if isinstance(check, str):
         return check
+    if isinstance(check, TranscriptCheck):
+        return _TRANSCRIPT
     for name, function in _registered.items():
         if function is check:
             return name
@@ -70,9 +77,9 @@ def qualified_name(function: Callable[..., Any]) -> str:
     return f"{module}:{named.__qualname__}"
 
 
-def is_registered(check: str | Check) -> bool:
+def is_registered(check: str | Callable[..., Any]) -> bool:
     """Return whether a check is registered, that is, whether files can refer to it by name."""
-    return check_name(check) in _registered
+    return isinstance(check, TranscriptCheck) or check_name(check) in _registered
 
 
 # A mean of equal values may be smaller than these values because of rounding errors.

@@ -19,6 +19,7 @@ from pydantic import (
     PlainSerializer,
     SerializerFunctionWrapHandler,
     SkipValidation,
+    ValidationError,
     create_model,
     model_serializer,
     model_validator,
@@ -27,11 +28,12 @@ from pydantic_core import CoreSchema
 
 from autorubric.criteria.conditions import Gate, When, check_name
 from autorubric.criteria.fields import EvalField, FieldSpec, TextField
+from autorubric.criteria.transcript_checks import TranscriptCheck
 from autorubric.criteria.values import Level
 from autorubric.errors import ArgumentError
 from autorubric.support.field_types import FiniteFloat, NonBlankText
 from autorubric.support.objects import REASON_LENGTH, Json
-from autorubric.support.reading_errors import short_repr
+from autorubric.support.reading_errors import short_repr, validation_text
 
 _TAKEN: Final = frozenset({"criterion_name", "cannot_assess", "reason", "id"})
 _OF_MODELS: Final = frozenset(dir(BaseModel))
@@ -162,15 +164,25 @@ def _name_or_function(given: Any) -> Any:
         raise ValueError(
             f"a check must be a synchronous function; got {short_repr(given)}. Use async functions as judges"
         )
+    if isinstance(given, Mapping):
+        try:
+            return TranscriptCheck.model_validate(given)
+        except ValidationError as error:
+            raise ValueError(validation_text(error, TranscriptCheck, given)) from None
     if (isinstance(given, str) and given) or callable(given):
         return given
-    raise ValueError(f"a check must be a function of the text, or a registered name; got {short_repr(given)}")
+    raise ValueError(f"a check must be a function, a registered name or a mapping; got {short_repr(given)}")
 
 
 CheckSpec = Annotated[
-    str | SkipValidation[Callable[[str], Any]],
+    str | TranscriptCheck | SkipValidation[Callable[[str], Any]],
     BeforeValidator(_name_or_function),
-    PlainSerializer(check_name, return_type=str),
+    PlainSerializer(
+        # `final_state: null` is set, but equals the default.
+        lambda one: (
+            one.model_dump(exclude_unset=True) if isinstance(one, TranscriptCheck) else check_name(one)
+        )
+    ),
 ]
 
 

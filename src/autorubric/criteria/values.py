@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Final, Literal, Protocol, SupportsIndex, TypeVar, overload
 
-from autorubric.criteria.conversation import Turn, conversation_text, read_turns
+from autorubric.criteria.conversation import Turn, are_parts, conversation_text, read_parts, read_turns
 from autorubric.errors import ArgumentError
+from autorubric.support.images import Image
 from autorubric.support.objects import Json
+from autorubric.support.reading_errors import short_repr
 
 Level = Literal["binary", "nominal", "ordinal", "interval", "ranking", "text"]
 """Measurement level of a criterion; it decides which statistics apply."""
@@ -154,6 +156,7 @@ class Submission:
         thinking: The author's reasoning before the text, which is kept separate; None if there is none.
         candidates: Texts by name, for comparative criteria (the first is also in `text`); otherwise empty.
         turns: Turns of a conversation, whose text is in `text`; otherwise empty.
+        images: The images of the submission and its prompt, to which texts refer by their labels.
         shown: The part of the submission that `text` contains, if it was too long for a model, such as
             `turns 1-3, 41-60 of 60`; None if nothing is omitted.
     """
@@ -162,6 +165,7 @@ class Submission:
     thinking: str | None = None
     candidates: Mapping[str, str] = field(default_factory=dict)
     turns: tuple[Turn, ...] = ()
+    images: tuple[Image, ...] = ()
     shown: str | None = None
 
     @classmethod
@@ -171,7 +175,8 @@ class Submission:
         Args:
             to_grade: A string, `{"thinking": ..., "output": ...}`, a mapping of candidate names to strings, a
                 conversation in the chat format (a list of `{"role", "content"}`, with `tool_calls` and turns
-                of the role `tool`), a `Submission`, or None.
+                of the role `tool`), content parts of the chat format (texts and images, also instead of a
+                string in a mapping), a `Submission`, or None.
 
         Raises:
             ArgumentError: If `to_grade` does not have one of these forms.
@@ -183,15 +188,33 @@ class Submission:
         if isinstance(to_grade, Mapping):
             return _parse_mapping(to_grade)
         if isinstance(to_grade, Sequence) and not isinstance(to_grade, bytes):
-            turns = read_turns(to_grade)
-            return cls(text=conversation_text(turns), turns=turns)
+            images: list[Image] = []
+            if are_parts(to_grade):
+                return cls(text=read_parts(to_grade, "to_grade", images), images=tuple(images))
+            turns = read_turns(to_grade, images)
+            return cls(text=conversation_text(turns), turns=turns, images=tuple(images))
         raise ArgumentError(
             "to_grade must be a string, {'thinking', 'output'}, a mapping of candidate names to strings, "
-            f"a list of {{'role', 'content'}}, or None; got {type(to_grade).__name__}"
+            f"a list of {{'role', 'content'}} or of content parts, or None; got {type(to_grade).__name__}"
         )
 
+    def with_prompt(self, prompt: Any) -> tuple[Submission, str | None]:
+        """Return the submission with the images of a prompt, which may be content parts, and its text."""
+        if prompt is None or isinstance(prompt, str):
+            return self, prompt
+        if not are_parts(prompt):
+            raise ArgumentError(f"a prompt must be a string or content parts; got {short_repr(prompt)}")
+        images = list(self.images)
+        text = read_parts(prompt, "prompt", images, "query image")
+        return replace(self, images=tuple(images)), text
 
-def _parse_mapping(to_grade: Mapping[Any, Any]) -> Submission:
+
+def _parse_mapping(given: Mapping[Any, Any]) -> Submission:
+    images: list[Image] = []
+    to_grade = {
+        key: read_parts(text, f"to_grade[{key!r}]", images) if are_parts(text) else text
+        for key, text in given.items()
+    }
     wrong = [key for key, text in to_grade.items() if not (isinstance(key, str) and isinstance(text, str))]
     if set(to_grade) <= {"thinking", "output"}:
         wrong = [key for key in wrong if to_grade[key] is not None]
@@ -200,10 +223,10 @@ def _parse_mapping(to_grade: Mapping[Any, Any]) -> Submission:
             f"to_grade must map at least one name to a string; invalid: {wrong or to_grade!r}"
         )
     if "output" in to_grade and set(to_grade) <= {"thinking", "output"}:
-        return Submission(text=to_grade["output"], thinking=to_grade.get("thinking"))
+        return Submission(text=to_grade["output"], thinking=to_grade.get("thinking"), images=tuple(images))
     if set(to_grade) == {"thinking"}:
         raise ArgumentError("to_grade has 'thinking' but no 'output'; pass both, or a plain string")
-    return Submission(text=next(iter(to_grade.values())), candidates=dict(to_grade))
+    return Submission(text=next(iter(to_grade.values())), candidates=to_grade, images=tuple(images))
 
 
 class Named(Protocol):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Self, get_args
 
+from autorubric.criteria.values import Submission
 from autorubric.datasets.fields import FieldMap, describe_columns
 from autorubric.datasets.item import DataItem, TruthRule, by_name, canonical_sha256, seen_by_judges, truth_of
 from autorubric.datasets.lazy import LazyItems
@@ -20,7 +21,7 @@ class BaseDataset:
 
     def __init__(
         self,
-        prompt: str | None = None,
+        prompt: Json = None,
         rubric: Rubric | Mapping[str, Any] | Sequence[Any] | None = None,
         items: Iterable[DataItem | Mapping[str, Any]] = (),
         name: str | None = None,
@@ -156,7 +157,11 @@ class BaseDataset:
         return self.rubric if own is None else own
 
     def get_item_prompt(self, i: int) -> str | None:
-        """Return the item's prompt, which defaults to the dataset's prompt."""
+        """Return the text of the item's prompt, which defaults to the dataset's prompt."""
+        return Submission(text=None).with_prompt(self.item_prompt(i))[1]
+
+    def item_prompt(self, i: int) -> Json:
+        """Return the item's prompt as given, with its images; it defaults to the dataset's prompt."""
         own = self._items[i].prompt
         return self.prompt if own is None else own
 
@@ -204,7 +209,7 @@ class BaseDataset:
     def item_fingerprint(self, i: int) -> str:
         """Return the SHA-256 of the item's data for judges: submission, prompt and reference answer."""
         return canonical_sha256(
-            seen_by_judges(self._items[i], self.get_item_prompt(i), self.get_item_reference_submission(i))
+            seen_by_judges(self._items[i], self.item_prompt(i), self.get_item_reference_submission(i))
         )
 
     @property

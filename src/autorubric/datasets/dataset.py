@@ -124,7 +124,7 @@ class RubricDataset(BaseDataset):
         sizes = sizes_of(len(self), shares)
         labels = [self._strata_of(i, stratify) for i in range(len(self))]
         if group is not None:
-            found = grouped_positions(self._groups(group), labels, shares, seed or 0)
+            found = grouped_positions(self.groups(group), labels, shares, seed or 0)
         elif max(map(len, labels)) > 1:
             found = split_positions(labels, sizes, seed or 0)
         else:
@@ -146,14 +146,14 @@ class RubricDataset(BaseDataset):
             raise ArgumentError(self._no_key(i, "stratify", stratify))
         return labels
 
-    def _groups(self, group: str | Callable[[DataItem], Hashable]) -> list[Hashable]:
-        """Return the group of each item; an item without a group forms a separate group."""
+    def groups(self, group: str | Callable[[DataItem], Hashable], argument: str = "group") -> list[Hashable]:
+        """Return the group of each item; see `split` for `group`, and `argument` is its name in errors."""
         if callable(group):
             given = [group(item) for item in self._items]
             return [("alone", i) if one is None else ("group", one) for i, one in enumerate(given)]
         missing = [i for i, item in enumerate(self._items) if group not in item.metadata]
         if missing:
-            raise ArgumentError(self._no_key(missing[0], "group", group))
+            raise ArgumentError(self._no_key(missing[0], argument, group))
         return [json.dumps(item.metadata[group], sort_keys=True) for item in self._items]
 
     def _no_key(self, i: int, argument: str, key: str) -> str:

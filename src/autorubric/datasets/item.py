@@ -9,6 +9,7 @@ import re
 import statistics
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import date, time
 from typing import Annotated, Any, Final, Literal, NamedTuple, Self, TypeAlias, TypeVar
 
@@ -19,6 +20,7 @@ from autorubric.criteria.values import Answer, Level, Submission
 from autorubric.errors import ArgumentError, ReplyError
 from autorubric.rubric.rubric import Rubric
 from autorubric.support.field_types import NonEmptyText
+from autorubric.support.images import read_image
 from autorubric.support.json_text import parse_json
 from autorubric.support.objects import IdentityCache, Json, is_number
 from autorubric.support.reading_errors import FilePath, SyntaxFault, nearest_key, short_repr
@@ -119,6 +121,15 @@ def _read_submission(given: Any) -> Json:
     return found
 
 
+def _check_prompt(given: Any) -> Any:
+    if given is not None and not isinstance(given, str | list):
+        raise ValueError("expected a string or content parts")
+    Submission(text=None).with_prompt(given)
+    return given
+
+
+PromptValue = Annotated[Any, BeforeValidator(_check_prompt), BeforeValidator(as_json)]
+
 RubricValue = Annotated[
     Rubric,
     BeforeValidator(lambda given: Rubric.from_dict(given) if isinstance(given, (Mapping, list)) else given),
@@ -132,13 +143,13 @@ class DataItem(BaseModel):
     Attributes:
         submission: Submission to grade: a string, `{"thinking", "output"}`, named candidates, a conversation
             in the chat format (a list of `{"role", "content"}`, with tool calls and tool results), or None if
-            there is no text.
+            there is no text. Contents can be lists of texts and images in the chat format.
         description: Short description for human readers.
         ground_truth: One label per criterion, in the rubric's order or by name: a verdict, an option's label,
             a number, or None.
         rubric: Rubric of this item, instead of the dataset's.
         reference_submission: Reference answer of this item, instead of the dataset's.
-        prompt: Prompt of this item, instead of the dataset's.
+        prompt: Prompt of this item, instead of the dataset's: a string, or content parts with images.
         id: Id by which recorded votes and ratings refer to the item; by default, its position as a string.
         reasons: Reasons for the labels, by criterion name.
         ratings: Labels by rater, which are combined to fill in missing ground-truth labels.
@@ -152,7 +163,7 @@ class DataItem(BaseModel):
     ground_truth: Annotated[Labels, BeforeValidator(as_json)] | None = None
     rubric: RubricValue | None = None
     reference_submission: str | None = None
-    prompt: str | None = None
+    prompt: PromptValue = None
     id: NonEmptyText | None = None
     reasons: Annotated[dict[str, str], _none_as_dict] = Field(default_factory=dict)
     ratings: Annotated[dict[str, Labels], _none_as_dict, BeforeValidator(as_json)] = Field(
@@ -203,13 +214,27 @@ _canonical = json.JSONEncoder(
 ).encode
 
 
-def seen_by_judges(item: DataItem, prompt: str | None, reference_submission: str | None) -> Json:
+def _with_digests(value: Json) -> Json:
+    """Return a value with the SHA-256 of each image, on which votes depend, in place of its bytes."""
+    if isinstance(value, list):
+        return [_with_digests(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    if value.get("type") == "image_url":
+        with suppress(ArgumentError):
+            found = read_image(value.get("image_url"), "", "")
+            return {"type": "image_url", "image_url": found.sha256 or found.url}
+    return {key: _with_digests(one) for key, one in value.items()}
+
+
+def seen_by_judges(item: DataItem, prompt: Json, reference_submission: str | None) -> Json:
     """Return the parts of an item that a judge may see, for a fingerprint."""
     submission = item.submission
     if isinstance(submission, dict) and not set(submission) <= {"thinking", "output"}:
         # The order of named candidates matters, because the first one is the text that is judged.
         submission = [list(pair) for pair in submission.items()]
-    return {"submission": submission, "prompt": prompt, "reference_submission": reference_submission}
+    seen = {"submission": submission, "prompt": prompt, "reference_submission": reference_submission}
+    return seen if isinstance(submission, str) and isinstance(prompt, str | None) else _with_digests(seen)
 
 
 TruthRule: TypeAlias = Literal["mode", "majority", "median", "mean"]

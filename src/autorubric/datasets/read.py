@@ -9,9 +9,10 @@ from typing import Any, Final, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field
 
 from autorubric.datasets.fields import FieldMap
-from autorubric.datasets.item import DataItem, JsonDict, TruthRule, label_faults
-from autorubric.errors import DatasetError, FileError
+from autorubric.datasets.item import DataItem, JsonDict, PromptValue, TruthRule, label_faults
+from autorubric.errors import ArgumentError, DatasetError, FileError
 from autorubric.rubric.rubric import Rubric
+from autorubric.support.images import image_part
 from autorubric.support.objects import Json, fewer_gc_collections
 from autorubric.support.read import format_fault
 from autorubric.support.reading_errors import Faults, FilePath, short_repr
@@ -27,7 +28,7 @@ class Header(BaseModel):
 
     format: Any = FORMAT
     name: str | None = None
-    prompt: str | None = None
+    prompt: PromptValue = None
     reference_submission: str | None = None
     metadata: JsonDict = Field(default_factory=dict)
     rubric: Any = None
@@ -36,7 +37,7 @@ class Header(BaseModel):
 class Contents(NamedTuple):
     """The parts of a dataset."""
 
-    prompt: str | None
+    prompt: Json
     rubric: Rubric | None
     name: str | None
     reference_submission: str | None
@@ -52,6 +53,7 @@ class DatasetReader:
 
     def __init__(self, faults: Faults, folder: Path | None = None) -> None:
         self.faults = faults
+        self.named_files = 0  # rubrics and images read so far
         self._folder = folder
         self._rubrics: dict[str, Rubric | None] = {}
 
@@ -81,11 +83,6 @@ class DatasetReader:
         shared = self._header(header, header_at)
         return shared if rubric is None else shared._replace(rubric=rubric)
 
-    @property
-    def rubric_files(self) -> int:
-        """Number of rubrics read so far from files that the dataset names."""
-        return len(self._rubrics)
-
     def _header(self, given: Mapping[str, Json], at: FilePath) -> Contents:
         fault = format_fault(given.get("format", 1), FORMAT)
         if fault:
@@ -107,12 +104,31 @@ class DatasetReader:
                 self.faults.add(at, f"an item must be a mapping with 'submission'; got {short_repr(given)}")
                 return None
             given = {**given}
-        if given.get("rubric") is None:
+        texts = [key for key in ("submission", "prompt") if isinstance(given.get(key), list | dict)]
+        if given.get("rubric") is None and not texts:
             return self.faults.validate(DataItem, given, at)
         before = len(self.faults)
-        rubric = self.rubric(given["rubric"], (*at, "rubric"))
-        item = self.faults.validate(DataItem, {**given, "rubric": rubric}, at)
+        read = {key: self._with_images(given[key], (*at, key)) for key in texts if self._folder is not None}
+        read["rubric"] = self.rubric(given.get("rubric"), (*at, "rubric"))
+        item = self.faults.validate(DataItem, {**given, **read}, at) if len(self.faults) == before else None
         return item if len(self.faults) == before else None
+
+    def _with_images(self, value: Json, at: FilePath) -> Json:
+        """Return a submission or prompt with the images in files that it names."""
+        if isinstance(value, list):
+            return [self._with_images(one, (*at, place)) for place, one in enumerate(value)]
+        if not isinstance(value, dict):
+            return value
+        image = value.get("image_url") if value.get("type") == "image_url" else None
+        name, sha256 = (image.get("url"), image.get("sha256")) if isinstance(image, dict) else (image, None)
+        if not isinstance(name, str) or ":" in name:
+            return {key: self._with_images(one, (*at, key)) for key, one in value.items()}
+        path = self._named_file(name, at)
+        try:
+            return value if path is None else image_part(path, sha256=sha256)
+        except (ArgumentError, FileError) as error:
+            self.faults.add(at, error.faults[0].message if isinstance(error, FileError) else str(error))
+            return value
 
     def rubric(self, given: Json, at: FilePath) -> Rubric | None:
         """Return the rubric in the data, or in a file that the data names; None if missing or invalid."""
@@ -129,6 +145,18 @@ class DatasetReader:
             message = f"{name!r} is a file name, which is supported only in dataset files; pass the rubric"
             self.faults.add(at, message)
             return None
+        path = self._named_file(name, at)
+        try:
+            return None if path is None else Rubric.from_file(path)
+        except FileError as error:
+            for fault in error.faults:
+                self.faults.add(at, f"in {name}: {fault}")
+            return None
+
+    def _named_file(self, name: str, at: FilePath) -> Path | None:
+        """Return the path of a file in or below the dataset's folder."""
+        assert self._folder is not None
+        self.named_files += 1
         try:
             path = (self._folder / name).resolve()
         # The name contains a NUL, or there is a cycle of symbolic links.
@@ -138,12 +166,7 @@ class DatasetReader:
         if Path(name).is_absolute() or not path.is_relative_to(self._folder.resolve()):
             self.faults.add(at, f"{name!r} is outside the dataset's folder; use a file in or below it")
             return None
-        try:
-            return Rubric.from_file(path)
-        except FileError as error:
-            for fault in error.faults:
-                self.faults.add(at, f"in {name}: {fault}")
-            return None
+        return path
 
 
 def _check_items(

@@ -160,7 +160,7 @@ def stream_lines(path: Path, rubric: Rubric | None) -> Contents:
     shared = reader.shared(header, header_at=(0,), rubric=rubric)
     faults.raise_as(DatasetError)
     # The header's rubric has been read, but rubric files named by items may change unnoticed.
-    known = reader.rubric_files if rubric is None else 0
+    known = reader.named_files if rubric is None else 0
     rows = LineRows(path, starts, header_lines)
 
     def read(row: bytes, position: int, faults: Faults) -> DataItem | None:
@@ -172,7 +172,7 @@ def stream_lines(path: Path, rubric: Rubric | None) -> Contents:
         reader.faults = faults
         return _item(reader, given, position, rows.place(position), shared.rubric)
 
-    items = StreamedItems(path, rows, read, lambda: reader.rubric_files == known, _find_stored_line)
+    items = StreamedItems(path, rows, read, lambda: reader.named_files == known, _find_stored_line)
     return shared._replace(items=items)
 
 

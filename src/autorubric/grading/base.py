@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -102,16 +102,16 @@ class Grader(ABC):
         self,
         to_grade: Any,
         rubric: Rubric,
-        query: str | None = None,
+        query: str | Sequence[Any] | None = None,
         reference_submission: str | None = None,
         item_id: str | None = None,
     ) -> EnsembleEvaluationReport:
         """Grade one submission and return its report.
 
         Args:
-            to_grade: Text, `{"thinking", "output"}`, named candidates, a conversation, or None.
+            to_grade: Any form that `Submission.parse` takes.
             rubric: The rubric to grade by.
-            query: The prompt that the submission answers.
+            query: The prompt that the submission answers: text, or content parts with images.
             reference_submission: A good answer for comparison.
             item_id: Id of the item, for recorded votes, seeds and few-shot examples.
 
@@ -120,10 +120,11 @@ class Grader(ABC):
                 that are not in the rubric.
         """
         self.check_rubrics([rubric])
+        submission, text = Submission.parse(to_grade).with_prompt(query)
         task = GradingTask(
-            submission=Submission.parse(to_grade),
+            submission=submission,
             rubric=rubric,
-            query=query,
+            query=text,
             reference_submission=reference_submission,
             item_id=item_id or "",
         )

@@ -231,6 +231,13 @@ class Planner:
         for criterion in task.rubric:
             aggregator_of(self.policy, criterion)
         self._demand_reference(task)
+        if task.submission.images:
+            # Imported late, since a panel without models loads no clients.
+            from autorubric.llm.route import demand_images
+
+            for model in (model for member in self.members for model in member.models):
+                for one in (model, *model.fallback_configs()):
+                    demand_images(one)
         seeds = Seeds(self.seed, task.item_id or task.submission.text or "")
         calls: list[JudgeCall] = []
         for criterion in task.rubric:

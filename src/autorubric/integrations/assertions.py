@@ -139,15 +139,10 @@ def why_not_judged(report: EvaluationReport) -> str | None:
     A judgment is not full if there is no score, if no judge gave a readable answer on a criterion, or if a
     criterion was decided by unreadable replies, which count as the conservative answer.
     """
-    lost = [one for one in report.report if _is_lost(one)]
+    lost = [one for one in report.report if one.is_lost]
     if lost:
         return "; ".join(f"{one.name}: {_why(one)}" for one in lost)
     return (report.error or "there is nothing to score") if report.score is None else None
-
-
-def _is_lost(criterion: EnsembleCriterionReport) -> bool:
-    decision = criterion.decision
-    return decision.status == "failed" or decision.assumed or decision.swayed
 
 
 def _why(criterion: EnsembleCriterionReport) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
@@ -61,7 +61,8 @@ class Question(Generic[T]):
     def for_model(self, submissions: Submissions) -> ModelQuestion[T]:
         """Return the question as messages to a model."""
         system = [Message(role="system", content=self.system_prompt)] if self.system_prompt else []
-        user = Message(role="user", content=self.prompt_of(submissions).content)
+        images = tuple(image for one in submissions for image in one.images)
+        user = Message(role="user", content=self.prompt_of(submissions).content, images=images)
         return ModelQuestion((*system, user), self.read, self.schema, self.sample)
 
 
@@ -227,7 +228,7 @@ async def ask_model(
     compared: bool,
 ) -> Reply[T]:
     """Ask a model, and shorten the submissions as its config allows until they fit its context."""
-    asked, parts = submissions, dict[tuple[int, str], str]()
+    asked, parts = submissions, dict[str, str]()
     while True:
         question = question_of(asked)
         try:
@@ -236,19 +237,10 @@ async def ask_model(
             shorter = _shorten(submissions, asked, client.config.truncate, compared)
             if shorter is None:
                 raise
-            asked, key, part = shorter
-            parts[key] = part
+            asked, name, part = shorter
+            parts[name] = name + part
         else:
-            return Reply(exchange.answer, exchange, _part_of_texts(parts, len(submissions)))
-
-
-def _part_of_texts(parts: Mapping[tuple[int, str], str], count: int) -> str | None:
-    """Return the shown parts of the texts that were shortened; None if there are none."""
-    named = [
-        (f"output {place + 1}: " if count > 1 else "") + (f"candidate {name!r}: " if name else "") + part
-        for (place, name), part in parts.items()
-    ]
-    return "; ".join(named) or None
+            return Reply(exchange.answer, exchange, "; ".join(parts.values()) or None)
 
 
 _SHORTEST_CUT = 200
@@ -265,10 +257,10 @@ class _Shown(NamedTuple):
 
 def _shorten(
     whole: Submissions, asked: Submissions, policy: TruncatePolicy | None, compared: bool
-) -> tuple[Submissions, tuple[int, str], str] | None:
-    """Return the submissions without a third of the longest text, its key, and the part of it that is left.
+) -> tuple[Submissions, str, str] | None:
+    """Return the submissions without a third of the longest text, its name, and the part of it that is left.
 
-    None if it must not be shortened.
+    None if it must not be shortened. The name is empty if there is only one text.
     """
     texts = [
         _Shown(place, name, text)
@@ -279,27 +271,29 @@ def _shorten(
     if longest is None or policy is None or len(longest.text) <= _SHORTEST_CUT:
         return None
     place, name, text = longest
+    shown_as = (f"output {place + 1}: " if len(asked) > 1 else "") + (f"candidate {name!r}: " if name else "")
     most = max(_SHORTEST_CUT, len(text) * 2 // 3)
     # The whole text is shortened, so that it has one mark and the part can be named.
     if compared:
-        made = shorten_text(whole[place].candidates[name], most, policy)
-        candidates = {**asked[place].candidates, name: made.text}
+        made, part = shorten_text(whole[place].candidates[name], most, policy)
+        candidates = {**asked[place].candidates, name: made}
         shorter = replace(asked[place], candidates=candidates, shown="parts of candidates")
     else:
         turns, own = whole[place].turns, whole[place].text or ""
-        made = shorten_turns(turns, most, policy) if turns else shorten_text(own, most, policy)
-        shorter = replace(asked[place], text=made.text, shown=made.shown)
+        made, part = shorten_turns(turns, most, policy) if turns else shorten_text(own, most, policy)
+        images = [one for one in whole[place].images if f"[{one.label}]" in made or "query" in one.label]
+        shorter = replace(asked[place], text=made, shown=part, images=tuple(images))
     # The mark may be longer than the removed text, and shortening would never end.
-    if len(made.text) >= len(text):
+    if len(made) >= len(text):
         return None
-    return (*asked[:place], shorter, *asked[place + 1 :]), (place, name), made.shown
+    return (*asked[:place], shorter, *asked[place + 1 :]), shown_as, part
 
 
 _PACE = frozenset(
     {
         *("timeout", "max_retries", "retry_min_wait", "retry_max_wait", "max_parallel_requests"),
         *("requests_per_minute", "tokens_per_minute", "cache_enabled", "cache_dir", "cache_ttl"),
-        *("prompt_caching", "input_cost_per_token", "output_cost_per_token"),
+        *("prompt_caching", "input_cost_per_token", "output_cost_per_token", "takes_images"),
     }
 )
 """Parameters of a model's config that affect speed, retries, caching and price, but not answers."""
@@ -309,8 +303,10 @@ def answer_settings(config: LLMConfig) -> dict[str, Json]:
     """Return the parameters of a model's config that affect its answers."""
     settings = {name: value for name, value in config.to_dict().items() if name not in _PACE}
     if config.max_reason_chars == REASON_LENGTH:
-        # Votes that were stored before the parameter existed stay valid.
+        # Votes that were stored before this parameter, or the next one, existed stay valid.
         del settings["max_reason_chars"]
+    if config.logprobs is None:
+        del settings["logprobs"]
     settings["fallbacks"] = [
         one if isinstance(one, str) else answer_settings(one) for one in config.fallbacks
     ]

@@ -97,6 +97,7 @@ class JudgeReply:
             answer is used.
         probability_source: Where the probabilities come from.
         probability_backend: Name of the server or library that computed the probabilities.
+        probability_reason: Why there are no probabilities, if they were requested.
         usage: Number of tokens used; None if unknown.
         cost: Cost in US dollars; None if unknown.
         model: Name of the model that answered; None if no model was called.
@@ -117,6 +118,7 @@ class JudgeReply:
     probabilities: Probabilities | None = None
     probability_source: ProbabilitySource | None = None
     probability_backend: str | None = None
+    probability_reason: str | None = None
     usage: TokenUsage | None = None
     cost: float | None = None
     model: str | None = None
@@ -148,6 +150,7 @@ _FIELDS: Final[dict[str, tuple[tuple[type, ...], str]]] = {
     "probabilities": ((Mapping, _NONE), "a mapping of answers to probabilities, or None"),
     "probability_source": ((str, _NONE), "a string, or None"),
     "probability_backend": ((str, _NONE), "a string, or None"),
+    "probability_reason": ((str, _NONE), "a string, or None"),
     "usage": ((TokenUsage, _NONE), "a TokenUsage, or None"),
     "cost": ((float, int, _NONE), "a number of US dollars, or None"),
     "model": ((str, _NONE), "a string, or None"),

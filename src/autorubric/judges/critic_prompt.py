@@ -15,14 +15,7 @@ from autorubric.criteria.comparative import candidate_id
 from autorubric.criteria.values import Submission
 from autorubric.errors import ArgumentError
 from autorubric.judges.base import JudgeRequest
-from autorubric.judges.prompts import (
-    MATERIAL_RULE,
-    PARTLY_SHOWN,
-    delimit,
-    item_tag,
-    neutralise,
-    render_examples,
-)
+from autorubric.judges.prompts import MATERIAL_RULE, delimit, item_tag, neutralise, render_examples, rules_of
 from autorubric.support.chat_tokens import neutralise_tokens
 from autorubric.support.reading_errors import short_repr
 
@@ -254,11 +247,8 @@ def variables(cases: Sequence[Case], call: EvaluatorCall, *, next_to_input: bool
 def _instruction(cases: Sequence[Case], call: EvaluatorCall) -> str:
     criterion = cases[0].criterion
     lines = [_BATCH_RULE.format(count=len(cases))] if call.batch else []
-    lines += [
-        (f"Output {number}: " if call.batch else "") + PARTLY_SHOWN.format(shown=case.submission.shown)
-        for number, case in enumerate(cases, 1)
-        if case.submission.shown is not None
-    ]
+    for number, case in enumerate(cases, 1):
+        lines += [f"Output {number}: {one}" if call.batch else one for one in rules_of(case.submission)]
     lines.append(neutralise_tokens(criterion.instruction()))
     if call.request is None:
         lines.append(_DECIDE)

@@ -42,7 +42,9 @@ _ABSTENTION: Final = AnswerChoice(ABSTENTION, ABSTENTION, _UNKNOWN, Answer(code=
 _IS_UNKNOWN: Final = "Is it impossible to answer this from the material?\n{question}"
 _DOES_NOT_APPLY: Final = "Is this true of the submission: {label}?\n{question}"
 _WORDING: Final = (MATERIAL_RULE, EXAMPLES_HEAD, _UNKNOWN, _IS_UNKNOWN, _DOES_NOT_APPLY)
-_UNUSED: Final = ("temperature", "top_p", "max_tokens", "seed", "thinking", "fallbacks")
+_UNUSED: Final = (
+    *("temperature", "top_p", "max_tokens", "seed", "thinking", "fallbacks", "logprobs", "takes_images"),
+)
 _Replies = Sequence[JudgeReply | JudgeError | BudgetError]
 
 
@@ -189,7 +191,11 @@ class Asking:
     def question(self, submissions: Sequence[Submission]) -> ModelQuestion[Any]:
         """Return the question to the model; after invalid answers, only their questions are asked again."""
         first, tries = self._requests[0], iter((True, False))
-        tag, prefix = shared_of(material_of(first, submissions[0], show_request(first)))
+        if first.submission.images:
+            raise ArgumentError(
+                f"item {first.item_id!r} has images, which no decision model gets; use another judge"
+            )
+        tag, prefix, _ = shared_of(material_of(first, submissions[0], show_request(first)))
         examples = [
             f"{neutralise(request.criterion.name or '')}: {block}\n\n"
             for request in self._requests

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 
 from autorubric.criteria.base import BaseCriterion, Shown
 from autorubric.criteria.conditions import qualified_name
-from autorubric.criteria.conversation import is_turn
+from autorubric.criteria.conversation import TURN_KEYS
 from autorubric.criteria.declaration import object_schema
 from autorubric.criteria.fields import TextField
 from autorubric.criteria.values import Answer, Submission
@@ -231,7 +231,8 @@ def _is_submission(output: Any) -> bool:
     if isinstance(output, Mapping):
         return "output" in output and set(output) <= {"thinking", "output"}
     if isinstance(output, list | tuple):
-        return bool(output) and all(map(is_turn, output))
+        turns = (isinstance(one, Mapping) and {"role", "content"} <= {*one} <= {*TURN_KEYS} for one in output)
+        return bool(output) and all(turns)
     return isinstance(output, Submission)
 
 

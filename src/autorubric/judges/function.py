@@ -10,6 +10,7 @@ from typing import Any, ClassVar, TypeAlias
 
 from autorubric.criteria.base import BaseCriterion
 from autorubric.criteria.conditions import code_digest, find_check, qualified_name
+from autorubric.criteria.transcript_checks import TranscriptCheck
 from autorubric.errors import BudgetError, JudgeError, ReplyError
 from autorubric.judges.base import CHECK_JUDGE_ID, JudgeReply, JudgeRequest, failure_of, reply_of
 from autorubric.support.concurrency import call_user_code
@@ -82,14 +83,15 @@ class CheckJudge:
     judge_id: str = CHECK_JUDGE_ID
 
     async def ask(self, request: JudgeRequest) -> JudgeReply:
-        """Run the check on the submission's text and return its answer."""
+        """Run the check on the submission's text or turns, and return its answer."""
         if request.submission.text is None:
             raise JudgeError(f"{request.criterion.name}: the submission has no text for the check")
         if request.criterion.check is None:
             raise JudgeError(f"{request.criterion.name}: the criterion has no check")
         check = find_check(request.criterion.check)
         try:
-            result = check(request.submission.text)
+            submission = request.submission
+            result = check(submission.turns if isinstance(check, TranscriptCheck) else submission.text)
         except JudgeError:
             raise
         # Checks are user code, so any exception counts as a failure of the check.

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import math
 import random
 import re
+import warnings
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, TypeVar
 
-from autorubric.criteria.base import BaseCriterion, Shown
-from autorubric.criteria.fields import TextField
+from autorubric.criteria.base import Shown
 from autorubric.criteria.values import Answer, Submission
 from autorubric.errors import BudgetError, JudgeError, ProviderError, ReplyError
 from autorubric.judges.answering import Reply, Submissions, answer_settings, ask_model
@@ -25,6 +23,7 @@ from autorubric.judges.prompts import (
     compose_batch,
     opaque_ids,
 )
+from autorubric.judges.token_probabilities import Certainty, TokenText, certainty_of
 from autorubric.llm.client import LLMClient
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.reply_json import parse_reply, parse_reply_json
@@ -59,6 +58,7 @@ class ModelJudge:
     client: LLMClient
     system_prompt: str | None = None
     multi_choice_system_prompt: str | None = None
+    _warned: set[str] = field(default_factory=set, init=False, repr=False, compare=False)
 
     def describe(self) -> dict[str, Json]:
         """Return the model's config, without secrets, and any prompts that replace the built-in ones."""
@@ -91,8 +91,8 @@ class ModelJudge:
         assert exchange is not None
         if answer is None:
             return model_reply(exchange, refused_answer(exchange), part)
-        confidence = probability_of(request.criterion, exchange.tokens) if exchange.tokens else None
-        return model_reply(exchange, answer, part, confidence)
+        certainties = self._certainties(exchange, {"": (request, shown)})
+        return model_reply(exchange, answer, part, certainties[""])
 
     async def ask_many(
         self, requests: Sequence[JudgeRequest]
@@ -122,7 +122,9 @@ class ModelJudge:
             return [_add_spending(replies[0], error), *replies[1:]]
         except ProviderError as error:
             return shared_error(error, len(requests))
-        return await self._answer_each(requests, _batch_replies(reply, keyed))
+        answered = {key: keyed[key] for key in reply.answer or ()}
+        certainties = self._certainties(reply.exchange, answered)
+        return await self._answer_each(requests, _batch_replies(reply, keyed, certainties))
 
     @property
     def models(self) -> tuple[LLMConfig, ...]:
@@ -190,6 +192,25 @@ class ModelJudge:
 
         # Not a coroutine: thousands of calls may wait at a time, and each would keep another frame.
         return ask_model(self.client, question_of, (request.submission,), compared=bool(shown.names))
+
+    def _certainties(
+        self, exchange: Exchange[Any] | None, answered: Mapping[str, tuple[JudgeRequest, Shown]]
+    ) -> dict[str, Certainty]:
+        """Return how certain each answer in a reply is; warn once of each reason for no probabilities."""
+        requested = self.client.config.logprobs is not None
+        if exchange is None or not (exchange.tokens or requested):
+            return dict.fromkeys(answered, Certainty())
+        tokens, found = TokenText(exchange.tokens), dict[str, Certainty]()
+        for key, (request, shown) in answered.items():
+            one = certainty_of(request.criterion, shown, tokens, key)
+            # Reasons that differ only in their figures are one reason.
+            reason = re.sub(r"[0-9.]+", "", one.unknown or "")
+            if requested and reason not in {"", *self._warned}:
+                self._warned.add(reason)
+                what = f"a vote on {request.criterion.name!r} has no probabilities: {one.unknown}"
+                warnings.warn(f"judge {self.judge_id!r}: {what}", RuntimeWarning, stacklevel=2)
+            found[key] = one if requested else one._replace(unknown=None)
+        return found
 
     def _system_prompt(self, requests: Sequence[JudgeRequest]) -> str | None:
         if self.multi_choice_system_prompt is None:
@@ -268,7 +289,9 @@ def _read_batch(payload: Any, keyed: Mapping[str, tuple[JudgeRequest, Shown]]) -
 
 
 def _batch_replies(
-    reply: Reply[dict[str, Answer]], keyed: Mapping[str, tuple[JudgeRequest, Shown]]
+    reply: Reply[dict[str, Answer]],
+    keyed: Mapping[str, tuple[JudgeRequest, Shown]],
+    certainties: Mapping[str, Certainty],
 ) -> dict[str, JudgeReply]:
     """Return the replies by criterion name; the first one holds the usage."""
     assert reply.exchange is not None
@@ -278,7 +301,8 @@ def _batch_replies(
     replies: dict[str, JudgeReply] = {}
     for key, (request, _) in keyed.items():
         if key in answers:
-            whole = model_reply(reply.exchange, answers[key], reply.shown)
+            certainty = certainties.get(key, Certainty())
+            whole = model_reply(reply.exchange, answers[key], reply.shown, certainty)
             if replies:
                 shared = VoteExchange(shared_with=next(iter(replies)))
                 whole = replace(whole, usage=None, cost=None, exchanged=shared)
@@ -292,7 +316,7 @@ def refused_answer(exchange: Exchange[Any]) -> Answer:
 
 
 def model_reply(
-    exchange: Exchange[Any], answer: Answer, part: str | None, confidence: float | None = None
+    exchange: Exchange[Any], answer: Answer, part: str | None, certainty: Certainty = Certainty()
 ) -> JudgeReply:
     """Return an answer with the usage, cost and messages of the exchange with a model."""
     return JudgeReply(
@@ -301,7 +325,11 @@ def model_reply(
         usage=exchange.usage,
         cost=exchange.cost,
         model=exchange.model,
-        confidence=confidence,
+        confidence=certainty.confidence,
+        probabilities=certainty.probabilities,
+        probability_source=None if certainty.probabilities is None else "logprobs",
+        probability_backend=None if certainty.probabilities is None else exchange.model,
+        probability_reason=certainty.unknown,
         exchanged=VoteExchange(
             messages=tuple([(message.role, message.content) for message in exchange.messages]),
             replies=exchange.replies,
@@ -312,36 +340,4 @@ def model_reply(
         ),
         truncated=part is not None,
         shown=part,
-    )
-
-
-def probability_of(criterion: BaseCriterion, tokens: Sequence[tuple[str, float]]) -> float | None:
-    """Return the probability, in [0, 1], of a reply's answer tokens; None if unknown.
-
-    It is the product of the probabilities of the tokens that overlap the JSON value of the deciding field,
-    conditional on the preceding reasoning. If a reply contains several such values, the last one counts, as
-    for the answer itself, because models draft before they answer.
-    """
-    deciding = [name for name in criterion.wire_schema["properties"] if _decides(criterion, name)]
-    if len(deciding) != 1 or not tokens:
-        return None
-    text = "".join(token for token, _ in tokens)
-    starts = [found.end() for found in re.finditer(rf'(?<!\\)"{re.escape(deciding[0])}"\s*:\s*', text)]
-    if not starts:
-        return None
-    try:
-        _, end = json.JSONDecoder().raw_decode(text, starts[-1])
-    except ValueError:
-        return None
-    total, at = 0.0, 0
-    for token, logprob in tokens:
-        if at < end and at + len(token) > starts[-1]:
-            total += logprob
-        at += len(token)
-    return None if math.isnan(total) else min(1.0, math.exp(total))
-
-
-def _decides(criterion: BaseCriterion, name: str) -> bool:
-    return name not in ("reason", "cannot_assess") and not isinstance(
-        criterion.eval_fields.get(name), TextField
     )

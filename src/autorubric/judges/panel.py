@@ -210,23 +210,23 @@ def named_judges(
     api_base: str | None = None,
     api_key_env: str | None = None,
     cache_dir: Path | None = None,
-    temperature: float | None = None,
     samples: int | None = None,
     option: str = "--judge",
+    **sampling: float | None,
 ) -> list[JudgeLike]:
     """Return the judges described by command-line arguments, in order.
 
     api_key_env: Environment variable that contains the models' API key; None for the provider's default.
     cache_dir: Folder for cached model replies; None for no cache.
-    temperature: Sampling temperature of the models, 0 to 2; None for the provider's default.
     samples: Number of votes that each model casts per criterion, at least 1; None for 1.
+    sampling: `temperature` and `logprobs` of the models, as in `LLMConfig`.
     """
-    settings: dict[str, Any] = {"api_base": api_base, "api_key_env": api_key_env, "temperature": temperature}
+    settings: dict[str, Any] = {"api_base": api_base, "api_key_env": api_key_env, **sampling}
     if cache_dir is not None:
         settings |= {"cache_enabled": True, "cache_dir": cache_dir}
     judges = [_judge(text, settings, samples, option) for text in given]
     models = [who.removeprefix(DECISION) for _, who in map(split_name, given) if names_model(who)]
-    demand_models(models, samples=samples, temperature=temperature, api_key_env=api_key_env)
+    demand_models(models, samples=samples, **sampling, api_key_env=api_key_env)
     providers = {owner_of(model) for model in models}
     if api_key_env is not None and api_base is None and len(providers) > 1:
         raise ArgumentError(

@@ -230,6 +230,7 @@ def _answered_vote(
         probabilities=outcome.probabilities,
         probability_source=outcome.probability_source,
         probability_backend=outcome.probability_backend,
+        probability_reason=outcome.probability_reason,
         model=outcome.model,
         truncated=outcome.truncated,
         shown=outcome.shown,

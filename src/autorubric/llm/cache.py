@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from autorubric.errors import TokenUsage
-from autorubric.llm.transport import ModelReply, ModelRequest
+from autorubric.llm.transport import ModelReply, ModelRequest, Token
 from autorubric.support.objects import Json
 
 CACHE_FORMAT: Final = 1
@@ -72,7 +72,10 @@ def cache_key(request: ModelRequest, endpoint: Mapping[str, Json]) -> str:
         "format": CACHE_FORMAT,
         "endpoint": dict(endpoint),
         "model": request.model,
-        "messages": [[message.role, message.content] for message in request.messages],
+        "messages": [
+            [message.role, message.content, *(one.sha256 or one.url for one in message.images)]
+            for message in request.messages
+        ],
         "schema": [schema.name, dict(schema.schema), schema.strict] if schema else None,
         "sample": request.sample,
         "params": dict(request.params),
@@ -330,7 +333,11 @@ def _from_json(body: str) -> ModelReply | None:
         fields = json.loads(body)
         usage = fields.pop("usage")
         fields |= {"cost": 0.0, "cached": True, "dropped_params": tuple(fields["dropped_params"])}
-        fields["tokens"] = tuple((token, logprob) for token, logprob in fields["tokens"])
+        # Tokens of older versions are pairs.
+        fields["tokens"] = tuple(
+            Token(one[0], one[1], tuple((text, logprob) for top in one[2:] for text, logprob in top))
+            for one in fields["tokens"]
+        )
         return ModelReply(**fields, usage=TokenUsage(**usage) if usage else None)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None

@@ -45,6 +45,7 @@ TransportName = Literal["auto", "litellm", "openai_compatible", "systemone_decis
 TruncatePolicy = Literal["start", "middle", "end"]
 """Part of a text that is removed if it is too long for the model."""
 
+LOGPROBS: Final = ("logprobs", "top_logprobs")
 _HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -146,9 +147,13 @@ class LLMConfig(Spec):
         extra_headers: Additional HTTP headers. Their values are never shown; manifests contain their digests.
         extra_params: Additional request parameters in the provider's format. If a name indicates a secret
             (`accessToken`, `x_key`, `password`), the parameter is treated like a header and never cached.
+        logprobs: Number of most probable tokens, 1 to 20, whose log-probabilities are requested for each
+            token of a reply, so that votes have the probabilities of all answers.
         truncate: Part to omit from a submission that is too long for the model: its `start`, `middle` or
             `end`. Of a conversation, whole turns are omitted. The model is shown what is omitted, and the
             vote records the rest. None raises a `ContextLengthError` instead.
+        takes_images: Whether the model takes images. None if this is unknown; a model takes them then only if
+            litellm lists it as one that does, and a submission with images is refused otherwise.
         input_cost_per_token: Cost in US dollars per token sent, at least 0, such as 0.15e-6 for 15 cents per
             million; overrides litellm's price list and must be set together with `output_cost_per_token`.
         output_cost_per_token: Cost in US dollars per token received, including reasoning, at least 0.
@@ -185,14 +190,16 @@ class LLMConfig(Spec):
     seed: int | None = None
     extra_headers: dict[str, SecretStr] = Field(default_factory=dict, exclude=True, repr=False)
     extra_params: dict[str, Any] = Field(default_factory=dict)
+    logprobs: int | None = Field(default=None, ge=1, le=20, strict=True)
     truncate: TruncatePolicy | None = None
+    takes_images: bool | None = None
     input_cost_per_token: float | None = Field(default=None, ge=0)
     output_cost_per_token: float | None = Field(default=None, ge=0)
 
     @field_validator(
         *("temperature", "max_tokens", "top_p", "timeout", "max_retries", "retry_min_wait", "retry_max_wait"),
         *("max_parallel_requests", "requests_per_minute", "tokens_per_minute", "cache_ttl", "seed"),
-        *("max_reason_chars", "transport", "truncate", "cache_enabled", "prompt_caching"),
+        *("max_reason_chars", "logprobs", "transport", "truncate", "cache_enabled", "prompt_caching"),
         *("input_cost_per_token", "output_cost_per_token"),
         mode="wrap",
     )
@@ -312,6 +319,8 @@ class LLMConfig(Spec):
                 f"input_cost_per_token is {self.input_cost_per_token}, but output_cost_per_token is "
                 f"{self.output_cost_per_token}; set both (0 if free) or neither"
             )
+        if self.logprobs is not None and not self.extra_params.keys().isdisjoint(LOGPROBS):
+            raise ValueError("logprobs and extra_params both request log-probabilities; set only logprobs")
         nested = [f.model for f in self.fallbacks if isinstance(f, LLMConfig) and f.fallbacks]
         if nested:
             raise ValueError(f"fallback {nested[0]!r} has its own fallbacks; list all models here, in order")
@@ -368,7 +377,8 @@ class LLMConfig(Spec):
         given = {name: getattr(self, name) for name in ("temperature", "top_p", "max_tokens", "seed")}
         params = {name: value for name, value in given.items() if value is not None}
         thinking = self.thinking.to_params() if self.thinking else {}
-        return {**params, **thinking, **self._public_params(self.extra_params)}
+        tokens = {} if self.logprobs is None else dict(zip(LOGPROBS, (True, self.logprobs), strict=True))
+        return {**params, **thinking, **tokens, **self._public_params(self.extra_params)}
 
     @property
     def bounds_replies(self) -> bool:
@@ -424,8 +434,8 @@ class LLMConfig(Spec):
 
     def _fallback(self, model: str) -> LLMConfig:
         update: dict[str, Any] = {"model": model, "fallbacks": ()}
-        # Another model has another price.
-        update |= {"input_cost_per_token": None, "output_cost_per_token": None}
+        # Another model has another price, and may not take images.
+        update |= dict.fromkeys(("input_cost_per_token", "output_cost_per_token", "takes_images"))
         # Names without a prefix can belong to several providers, but not at one address.
         is_same = prefix_of(model) == prefix_of(self.model) if self.api_base else False
         if not is_same and owner_of(model) != owner_of(self.model):

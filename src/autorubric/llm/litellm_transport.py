@@ -301,13 +301,12 @@ class LiteLLMTransport:
         self._refused_params |= named
 
     def _messages(self, request: ModelRequest) -> list[dict[str, Json]]:
-        if not (self._config.prompt_caching and _wants_marks(self._config.model)):
-            return [{"role": message.role, "content": message.content} for message in request.messages]
-        marked = [place for place, message in enumerate(request.messages) if message.cache_prefix > 0]
+        wants_marks = self._config.prompt_caching and _wants_marks(self._config.model)
+        marked = [place for place, one in enumerate(request.messages) if wants_marks and one.cache_prefix > 0]
         kept = set(marked[-_MOST_MARKS:])
         return [
-            {"role": message.role, "content": _mark_prefix(message) if place in kept else message.content}
-            for place, message in enumerate(request.messages)
+            {"role": one.role, "content": _mark_prefix(one) if place in kept else one.wire_content()}
+            for place, one in enumerate(request.messages)
         ]
 
     def _read(self, request: ModelRequest, response: Any, dropped: tuple[str, ...]) -> ModelReply:
@@ -360,17 +359,28 @@ class LiteLLMTransport:
 @cache
 def listed_price(model: str) -> tuple[float, float] | None:
     """Return litellm's list prices in US dollars per token sent and received; None for an unknown model."""
+    entry = _listed(model)
+    sent, received = (entry.get(f"{side}_cost_per_token") for side in ("input", "output"))
+    if isinstance(sent, int | float) and isinstance(received, int | float):
+        return float(sent), float(received)
+    return None
+
+
+def is_listed_with_images(model: str) -> bool:
+    """Return whether litellm's table says that the model takes images."""
+    return bool(_listed(model).get("supports_vision"))
+
+
+def _listed(model: str) -> Mapping[str, Any]:
+    """Return a model's entry in litellm's table; empty if it has none."""
     # litellm's own lookup is not used, because it queries local servers over the network.
     listed = _litellm().model_cost
     entry = listed.get(model)
     if entry is None and prefix_of(model):
         entry = listed.get(model.partition("/")[2])
         if entry is not None and entry.get("litellm_provider") != prefix_of(model):
-            return None
-    sent, received = ((entry or {}).get(f"{side}_cost_per_token") for side in ("input", "output"))
-    if isinstance(sent, int | float) and isinstance(received, int | float):
-        return float(sent), float(received)
-    return None
+            return {}
+    return entry or {}
 
 
 @cache
@@ -419,8 +429,11 @@ def _wants_marks(model: str) -> bool:
 
 def _mark_prefix(message: Message) -> list[dict[str, Json]]:
     start, rest = message.content[: message.cache_prefix], message.content[message.cache_prefix :]
-    blocks: list[dict[str, Json]] = [{"type": "text", "text": start, "cache_control": {"type": "ephemeral"}}]
-    return [*blocks, {"type": "text", "text": rest}] if rest else blocks
+    parts = message.wire_content()
+    if isinstance(parts, str):
+        parts = [{"type": "text", "text": text} for text in (start, rest) if text]
+    parts[-2 if rest else -1]["cache_control"] = {"type": "ephemeral"}
+    return parts
 
 
 def _envelope(response: Any) -> dict[str, Json]:

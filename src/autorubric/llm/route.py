@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any, get_args
@@ -20,7 +21,7 @@ from autorubric.llm.budget import (
     pricing_of,
 )
 from autorubric.llm.cache import ReplyCache, cache_key
-from autorubric.llm.config import LLMConfig, TransportName
+from autorubric.llm.config import LOGPROBS, LLMConfig, TransportName
 from autorubric.llm.decision_wire import WIRES
 from autorubric.llm.names import is_openai_itself, provider_of, speaks_openai
 from autorubric.llm.openai import OpenAITransport
@@ -39,6 +40,8 @@ from autorubric.support.extensions import TRANSPORTS_GROUP, load_extension
 
 _NAMES_REPLY = re.compile(r"max_(completion_|output_|new_)?tokens|completion", re.IGNORECASE)
 """Matches errors about the reply's token limit; the request is then sent again without the limit."""
+_TOO_MANY = re.compile(r"logprob.{0,80}\b(max\w*|at most|greater|less|between|exceed\w*)\b", re.IGNORECASE)
+"""Matches errors about too many log-probabilities, which the user must correct."""
 
 _DEFAULT_PARALLEL = 512
 """Default maximum of concurrent requests to a provider, below the usual limit on open files."""
@@ -79,6 +82,22 @@ def pricings_of(config: LLMConfig) -> tuple[Pricing, ...]:
     return tuple(pricing_of(one, direct=is_direct(one) or is_extension(one)) for one in configs)
 
 
+def demand_images(config: LLMConfig) -> None:
+    """Raise an `ArgumentError` if it is not known that the model takes images."""
+    takes = config.takes_images
+    if takes is None and (config.api_base is None or is_openai_itself(config.api_base)):
+        from autorubric.llm.litellm_transport import is_listed_with_images
+
+        with suppress(ImportError):
+            takes = is_listed_with_images(config.model)
+    if not takes:
+        known = "does not take" if config.takes_images is False else "is not known to take"
+        raise ArgumentError(
+            f"the model {config.model!r} {known} images, which the submission or its prompt has; use a model "
+            "that takes them, or set takes_images=True in its LLMConfig (takes_images: true in a run file)"
+        )
+
+
 def _transport_name(config: LLMConfig) -> str:
     if is_extension(config):
         return config.transport
@@ -98,7 +117,7 @@ class Route:
             "headers": config.public_headers(),
         }
         self._transport = _compose(config, transport or provider_transport(config))
-        self._takes_schema = True
+        self._takes_schema = self._takes_logprobs = True
         is_openai = config.api_base is not None and is_openai_itself(config.api_base)
         own = transport is not None or is_extension(config)
         self._takes_lengths = own or (is_direct(config) and not is_openai)
@@ -107,6 +126,8 @@ class Route:
 
     def request(self, question: ModelQuestion[Any]) -> ModelRequest:
         """Return the request that asks this model the question."""
+        if any(message.images for message in question.messages):
+            demand_images(self.config)
         return ModelRequest(
             self.config.model, question.messages, question.schema, question.sample, self._params
         )
@@ -117,6 +138,8 @@ class Route:
 
     def as_sent(self, request: ModelRequest) -> ModelRequest:
         """Return the request in a supported form: the schema moves into the prompt if it was rejected."""
+        if not self._takes_logprobs:
+            request = request._replace(params={k: v for k, v in request.params.items() if k not in LOGPROBS})
         if request.schema is None:
             return request
         if self._takes_schema:
@@ -146,6 +169,8 @@ class Route:
                 request = self._without_refused(request, sent, error)
         if request.schema is not None and not self._takes_schema:
             reply = reply._replace(dropped_params=(*reply.dropped_params, "response_format"))
+        if not self._takes_logprobs:
+            reply = reply._replace(dropped_params=(*reply.dropped_params, *LOGPROBS))
         return reply
 
     def note_cut_off(self, reply: ModelReply) -> None:
@@ -157,6 +182,11 @@ class Route:
         self, request: ModelRequest, sent: ModelRequest, error: RequestRefusedError
     ) -> ModelRequest:
         """Return the request to send after a rejection, without the parts that may be unsupported."""
+        if self.config.logprobs and "logprobs" in sent.params and "logprob" in str(error).lower():
+            if _TOO_MANY.search(str(error)):
+                raise error
+            self._takes_logprobs = False
+            return request
         if sent.schema is None:
             raise error
         if isinstance(error, SchemaRefusedError):

@@ -9,6 +9,7 @@ from typing import Final, Generic, Literal, NamedTuple, Protocol, TypeVar
 
 from autorubric.errors import JudgeError, TokenUsage
 from autorubric.support.chat_tokens import neutralise_tokens
+from autorubric.support.images import Image
 from autorubric.support.objects import Json
 
 Role = Literal["system", "user", "assistant"]
@@ -25,11 +26,24 @@ class Message(NamedTuple):
         content: The text.
         cache_prefix: Number of leading characters of `content` that are shared with other requests, so that
             a provider can store them in its prefix cache; 0 for none.
+        images: Images that are sent after the prefix.
     """
 
     role: Role
     content: str
     cache_prefix: int = 0
+    images: tuple[Image, ...] = ()
+
+    def wire_content(self) -> str | list[dict[str, Json]]:
+        """Return the content in the chat format: the text or, if there are images, a list of parts."""
+        if not self.images:
+            return self.content
+        parts: list[dict[str, Json]] = [{"type": "text", "text": self.content[: self.cache_prefix]}]
+        for image in self.images:
+            address = {"type": "image_url", "image_url": {"url": image.url}}
+            parts += [{"type": "text", "text": f"[{image.label}]"}, address]
+        parts.append({"type": "text", "text": self.content[self.cache_prefix :]})
+        return [part for part in parts if part.get("text") != ""]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +82,14 @@ class ModelRequest(NamedTuple):
     params: Mapping[str, Json] = MappingProxyType({})
 
 
+class Token(NamedTuple):
+    """A token of a reply; bytes that are not a whole character are surrogates, as in `surrogateescape`."""
+
+    text: str
+    logprob: float  # natural logarithm of its probability
+    top: tuple[tuple[str, float], ...] = ()  # the most probable tokens at its place, if they were requested
+
+
 class ModelReply(NamedTuple):
     """A model's reply.
 
@@ -95,7 +117,7 @@ class ModelReply(NamedTuple):
     cached: bool = False
     dropped_params: tuple[str, ...] = ()
     request_id: str | None = None
-    tokens: tuple[tuple[str, float], ...] = ()
+    tokens: tuple[Token, ...] = ()
 
 
 class Transport(Protocol):
@@ -148,7 +170,7 @@ class Exchange(NamedTuple, Generic[T]):
     request_id: str | None = None  # the provider's id for the last reply, if any
     attempted: tuple[str, ...] = ()  # models that were called, in order; the last one replied
     # The last reply's tokens with their log-probabilities, if they were requested and returned.
-    tokens: tuple[tuple[str, float], ...] = ()
+    tokens: tuple[Token, ...] = ()
 
 
 class ModelQuestion(NamedTuple, Generic[T]):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
@@ -12,7 +13,7 @@ from pydantic_core import to_json
 
 from autorubric.errors import TokenUsage
 from autorubric.llm.names import completions_url, wire_name
-from autorubric.llm.transport import Message, ModelReply, ModelRequest, ReplySchema
+from autorubric.llm.transport import Message, ModelReply, ModelRequest, ReplySchema, Token
 from autorubric.support.objects import REASON_LENGTH, Json
 
 _OWN_KEYS: Final = frozenset({"model", "messages", "response_format"})
@@ -72,7 +73,8 @@ def _own_json(request: ModelRequest) -> bytes:
 def _message_json(message: Message) -> bytes:
     if message.role == "system":
         return _system_json(message.content)
-    return b'{"role":"%b","content":%b}' % (message.role.encode("ascii"), _encode_content(message.content))
+    content = _encode_content(message.wire_content())
+    return b'{"role":"%b","content":%b}' % (message.role.encode("ascii"), content)
 
 
 @lru_cache(maxsize=_MOST_WRITTEN)
@@ -178,14 +180,25 @@ def reply_in(envelope: Json, model: str) -> ModelReply | None:
     )
 
 
-def _tokens(logprobs: Json) -> tuple[tuple[str, float], ...]:
+def _tokens(logprobs: Json) -> tuple[Token, ...]:
     """Return the tokens of a reply with their log-probabilities; empty if one of them has none."""
     content = logprobs.get("content") if isinstance(logprobs, dict) else None
     if not isinstance(content, list):
         return ()
-    pairs = [(one.get("token"), one.get("logprob")) for one in content if isinstance(one, dict)]
-    found = tuple((t, float(p)) for t, p in pairs if isinstance(t, str) and isinstance(p, int | float))
+    found = tuple(token for one in content if (token := _token(one)))
     return found if len(found) == len(content) else ()
+
+
+def _token(given: Json) -> Token | None:
+    one = given if isinstance(given, dict) else {}
+    text, logprob, raw, top = map(one.get, ("token", "logprob", "bytes", "top_logprobs"))
+    # The text of a token that ends within a character is a replacement character.
+    with suppress(TypeError, ValueError):
+        text = bytes(raw).decode("utf-8", "surrogateescape") if raw and isinstance(raw, list) else text
+    if not (isinstance(text, str) and isinstance(logprob, int | float)):
+        return None
+    others = [other for one in (top if isinstance(top, list) else ()) if (other := _token(one))]
+    return Token(text, float(logprob), tuple((other.text, round(other.logprob, 6)) for other in others))
 
 
 def refusal_in(refusal: str | None, finish_reason: str | None) -> str | None:

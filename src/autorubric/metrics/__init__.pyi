@@ -132,6 +132,7 @@ from .figures.pairwise import (
     soft_pairwise_accuracy as soft_pairwise_accuracy,
     tie_calibrated_pairwise_accuracy as tie_calibrated_pairwise_accuracy,
 )
+from .figures.pass_at_k import PassRates as PassRates, pass_at_k as pass_at_k
 from .figures.specs import SPECS as SPECS, spec as spec
 from .summaries.agreement import (
     Abstentions as Abstentions,

@@ -72,6 +72,7 @@ class DetailWriter:
         self._places: dict[tuple[int, ...], dict[str, int]] = {}
         self._items: list[dict[str, Any]] = []
         self._strings = StringTable()
+        self._image_chars = 0
 
     def add(self, result: ReportedItem) -> None:
         """Add an item's texts, and the decisions, votes and labels on its criteria."""
@@ -99,6 +100,11 @@ class DetailWriter:
             kept, length = self.truncation.text(text)
             texts.append([what, self._strings.index_of(kept), length])
         found: dict[str, Any] = {"texts": texts}
+        prompt = self._run.dataset.item_prompt(result.item_idx)
+        for image in Submission.parse(result.item.submission).with_prompt(prompt)[0].images:
+            self._image_chars += len(image.url)
+            shown = image.url if self._image_chars <= MOST_CHARS_OF_ALL_TEXTS else f"sha256:{image.sha256}"
+            found.setdefault("images", []).append([image.label, self._strings.index_of(shown)])
         item: Any = result.item
         if description := getattr(item, "description", ""):
             found["about"] = self._strings.index_of(description)

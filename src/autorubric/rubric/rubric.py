@@ -43,7 +43,7 @@ class SupportsGrade(Protocol):
         self,
         to_grade: Any,
         rubric: Rubric,
-        query: str | None = None,
+        query: Any = None,
         reference_submission: str | None = None,
         item_id: str | None = None,
     ) -> EnsembleEvaluationReport:
@@ -299,16 +299,16 @@ class Rubric(Sequence[BaseCriterion]):
         self,
         to_grade: Any,
         grader: SupportsGrade,
-        query: str | None = None,
+        query: str | Sequence[Any] | None = None,
         reference_submission: str | None = None,
         item_id: str | None = None,
     ) -> EnsembleEvaluationReport:
         """Grade one submission and return the grader's report.
 
         Args:
-            to_grade: A string, `{"thinking", "output"}`, named candidates, a conversation, or None.
+            to_grade: Any form that `Submission.parse` takes, such as a string or a conversation.
             grader: The grader to use.
-            query: The prompt that the submission responds to.
+            query: The prompt that the submission responds to: a string, or content parts with images.
             reference_submission: A reference answer for comparison.
             item_id: Id of the submission, used to look up recorded votes.
 
@@ -328,7 +328,7 @@ class Rubric(Sequence[BaseCriterion]):
         self,
         to_grade: Any,
         grader: SupportsGrade,
-        query: str | None = None,
+        query: str | Sequence[Any] | None = None,
         reference_submission: str | None = None,
         item_id: str | None = None,
     ) -> EnsembleEvaluationReport:

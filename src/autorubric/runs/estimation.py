@@ -141,6 +141,7 @@ class _Tally:
     calls: int = 0
     sent: int = 0
     received: int = 0
+    images: int = 0
 
     def add(self, batch: Sequence[JudgeCall]) -> None:
         self.votes += len(batch)
@@ -155,6 +156,7 @@ class _Tally:
                 continue
             self.calls += 1
             self.sent += prompt_tokens(prompt.messages, prompt.schema)
+            self.images += sum(len(message.images) for message in prompt.messages)
             self.received += min(expected, judge.models[0].max_tokens or expected)
 
     def estimate(self, price_of: Callable[[LLMConfig], tuple[Price | None, str]]) -> JudgeEstimate:
@@ -238,7 +240,7 @@ def _price_of(config: LLMConfig) -> tuple[Price | None, str]:
 
 
 def _notes(
-    judges: Sequence[JudgeEstimate], grader: CriterionGrader, stored: int, *, at_most: bool
+    judges: Sequence[JudgeEstimate], grader: CriterionGrader, stored: int, images: int, *, at_most: bool
 ) -> Iterable[str]:
     if any(judge.calls for judge in judges):
         yield (
@@ -251,6 +253,8 @@ def _notes(
             "Decision models: replies are assumed to have no tokens, and a server with lower limits than its "
             "contract's may need more requests than estimated."
         )
+    if images:
+        yield f"The tokens of {images} images are not counted, because their number depends on the provider."
     if at_most:
         yield "The actual figures may be lower if votes are skipped or criteria are not escalated."
     if stored:
@@ -295,11 +299,12 @@ def estimate(
         plan.stored += sum(not vote.skipped for votes in stored.values() for vote in votes)
         plan.add(inner.requests(grading_task(dataset, position), stored=stored))
     judges = tuple(tally.estimate(_price_of) for tally in plan.tallies.values())
+    images = sum(tally.images for tally in plan.tallies.values())
     at_most = inner.policy.stop_when_decided or inner.policy.escalation is not None
     return RunEstimate(
         items=plan.items,
         judges=judges,
         stored_votes=plan.stored,
         at_most=at_most,
-        notes=tuple(_notes(judges, inner, plan.stored, at_most=at_most)),
+        notes=tuple(_notes(judges, inner, plan.stored, images, at_most=at_most)),
     )

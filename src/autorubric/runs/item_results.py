@@ -37,10 +37,12 @@ if TYPE_CHECKING:
 
 def grading_task(dataset: RubricDataset, position: int) -> GradingTask:
     """Return the grading task of one item of a dataset."""
+    whole = Submission.parse(dataset.items[position].submission)
+    submission, query = whole.with_prompt(dataset.item_prompt(position))
     return GradingTask(
-        submission=Submission.parse(dataset.items[position].submission),
+        submission=submission,
         rubric=dataset.get_item_rubric(position),
-        query=dataset.get_item_prompt(position),
+        query=query,
         reference_submission=dataset.get_item_reference_submission(position),
         item_id=dataset.item_id(position),
     )

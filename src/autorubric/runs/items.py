@@ -163,14 +163,10 @@ class ItemTally:
         return self.scores / self.scored if self.scored else None
 
     def part_messages(self) -> list[str]:
-        """Return one line about votes on parts of submissions; empty if there are none."""
-        if not self.in_part:
-            return []
+        """Return one line about votes on parts of submissions, if there are any."""
         unmet = f"; {self.unmet_in_part} of them are UNMET and may rely on what was omitted"
-        return [
-            f"{self.in_part} verdicts are on a part of a submission that was too long for the model"
-            + (unmet if self.unmet_in_part else "")
-        ]
+        told = f"{self.in_part} verdicts are on a part of a submission that was too long for the model"
+        return [told + (unmet if self.unmet_in_part else "")] if self.in_part else []
 
 
 def outcome_of(report: EnsembleEvaluationReport) -> dict[str, Any]:

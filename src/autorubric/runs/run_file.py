@@ -95,6 +95,8 @@ class JudgeEntry(_Section):
     """Number of votes that the judge casts per criterion."""
     temperature: float | None = Field(default=None, ge=0, le=2)
     """Sampling temperature; the provider's default if not set."""
+    logprobs: int | None = Field(default=None, ge=1, le=20)
+    """Number of alternatives to each token whose log-probabilities are requested."""
     reasoning_effort: ThinkingLevel | None = None
     """How much the model reasons before it answers."""
     api_base: str | None = None
@@ -125,6 +127,8 @@ class JudgeEntry(_Section):
     """Transport that sends the requests."""
     truncate: TruncatePolicy | None = None
     """Part of a submission that is omitted if it is too long for the model."""
+    takes_images: bool | None = None
+    """Whether the model takes images; unknown if not set."""
     fallbacks: tuple[str, ...] | None = None
     """Models to ask, in order, if this one fails."""
     extra_params: dict[str, Any] | None = None
@@ -144,7 +148,7 @@ class JudgeEntry(_Section):
 
     def to_config(self, cache_dir: Path | None = None) -> LLMConfig:
         """Return the model's configuration."""
-        cache = {} if cache_dir is None else {"cache_enabled": True, "cache_dir": cache_dir}
+        cache: dict[str, Any] = {} if cache_dir is None else {"cache_enabled": True, "cache_dir": cache_dir}
         settings = self.settings
         return config_named(settings.pop("model"), **settings, **cache)
 

@@ -21,6 +21,7 @@ from autorubric.runs.executor import Executor, ItemWork, RepeatedErrors, executo
 from autorubric.runs.item_results import StoredResults, answered_votes, grading_task
 from autorubric.runs.items import EvalTimingStats, GradedItem, ItemTally
 from autorubric.runs.lines import StoredItem, StoredVote
+from autorubric.runs.manifest import DATASET
 from autorubric.runs.open import OpenRun, open_run
 from autorubric.runs.preflight import Preflight, Progress, send_test_requests
 from autorubric.runs.result import EvalResult
@@ -173,8 +174,8 @@ class RunWriter:
         for judge, served in self._served.items():
             name = wire_name(str(mapping_in(judges, judge).get("model", judge)))
             told = (
-                f"judge {judge!r}: {name} is a moving target, which can mean another version tomorrow; the answers "
-                f"are from {', '.join(sorted(served))}. Set the version as the model to repeat the run"
+                f"judge {judge!r}: {name} is a moving target, which can mean another version tomorrow; the "
+                f"answers are from {', '.join(sorted(served))}. Use the version as the model to repeat the run"
             )
             if told not in found and (name.endswith("-latest") or {*map(wire_name, served)} != {name}):
                 manifest["moving_targets"] = found = [*found, told]
@@ -300,6 +301,7 @@ class EvalRunner:
         executor = executor_of(self.config)
         opened = open_run(self.dataset, self.grader, self.config)
         try:
+            self._check_images(opened)
             within: AbstractContextManager[None] = nullcontext()
             if budget is not None or opened.index.settled.count(0):
                 # Imported late: a run with nothing left to grade is resumed faster without (20 ms).
@@ -323,6 +325,19 @@ class EvalRunner:
 
     run_sync = sync_method(run)
     """Call `run` from synchronous code, even inside a running event loop."""
+
+    def _check_images(self, opened: OpenRun) -> None:
+        """Plan the votes on one item with images, which fails if a model does not take them."""
+        grader = self.grader.inner_grader
+        if not isinstance(grader, CriterionGrader) or not grader.models:
+            return
+        copy = RubricDataset.from_copy(opened.store.path / DATASET)
+        for position, line in enumerate(copy.item_lines()):
+            if b'"image_url":' in line or isinstance(copy.prompt, list):
+                task = grading_task(opened.dataset, position)
+                if task.submission.images:
+                    grader.plan(task)
+                    return
 
     def _budget(self) -> SpendingLimit | None:
         config = self.config

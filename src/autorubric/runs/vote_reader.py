@@ -75,7 +75,7 @@ class VoteColumns(NamedTuple):
 _UNREAD: Final = frozenset(
     {
         "reason", "error", "model", "truncated", "shown", "token_usage", "completion_cost", "latency_seconds",
-        "probability_source", "probability_backend",
+        "probability_source", "probability_backend", "probability_reason",
     }
 )  # fmt: skip
 """Fields of votes on which no decision depends."""

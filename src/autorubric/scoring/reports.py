@@ -89,6 +89,11 @@ class EnsembleCriterionReport:
         return "failed" if self.decision.assumed else self.decision.status
 
     @property
+    def is_lost(self) -> bool:
+        """Whether no judge gave a readable answer, or unreadable replies decided the answer."""
+        return self.decision.status == "failed" or self.decision.assumed or self.decision.swayed
+
+    @property
     def tie(self) -> bool:
         """Whether the votes were tied and the conservative answer was used."""
         return self.decision.tie

@@ -47,6 +47,7 @@ class JudgeVote:
         probabilities: Probabilities of the answers, by label or by part and label; None if there are none.
         probability_source: Where the probabilities come from.
         probability_backend: Name of the server or library that computed the probabilities, if known.
+        probability_reason: Why there are no probabilities, if they were requested.
         error: Error that caused the vote to fail; None if it did not fail.
         unreadable: Whether the vote failed because its reply could not be read.
         order: Candidate names in the order shown, for comparative criteria.
@@ -76,6 +77,7 @@ class JudgeVote:
     probabilities: Probabilities | None = None
     probability_source: ProbabilitySource | None = None
     probability_backend: str | None = None
+    probability_reason: str | None = None
     error: str | None = None
     unreadable: bool = False
     order: tuple[str, ...] | None = None

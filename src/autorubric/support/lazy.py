@@ -13,14 +13,14 @@ def attach(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], 
     """Return `__getattr__`, `__dir__`, `__all__` of a package, from the imports in its stub `__init__.pyi`.
 
     The stub is the package's only list of names, for type checkers as well as at run time. It contains
-    relative imports of the form `from .module import name as name` and, for modules that load on first use
+    imports of the form `from .module import name as name` and, for modules that load on first use
     but are not in `__all__`, `from . import module as module`.
     """
     modules: dict[str, str] = {}
     module = ""
     with pathlib.Path(file.removesuffix("c") + "i").open(encoding="utf-8") as stub:
         for line in stub:
-            if line.startswith("from ."):
+            if line.startswith(("from .", "from autorubric.")):
                 module, _, line = line[len("from ") :].partition(" import ")
             elif not line.startswith(" "):
                 continue

@@ -301,15 +301,8 @@ class CritiqueJudge:
             raise self.failure from error
         answers = [self.findings.answers[one.criterion.name or ""] for one in requests]
         replies = [JudgeReply(answer=answer, reason=answer.reason, model=reply.model) for answer in answers]
-        replies[0] = JudgeReply(
-            answer=answers[0],
-            reason=answers[0].reason,
-            model=reply.model,
-            usage=reply.usage,
-            cost=reply.cost,
-            truncated=reply.shown is not None,
-            shown=reply.shown,
-        )
+        spent = {name: getattr(reply, name) for name in ("usage", "cost", "truncated", "shown")}
+        replies[0] = replace(replies[0], **spent)
         return replies
 
     def _name_errors(self, source: CallableSource) -> Callable[[Any], Awaitable[Any]]:

@@ -355,8 +355,8 @@ def metric_warnings(
 def _no_better_than_passing(who: str, rater: RaterMetrics) -> list[str]:
     """Warn of binary criteria on which a judge that answers MET to everything is at least as accurate."""
     return [
-        f"{who}: on {one.name}, a judge that passes everything would reach the same accuracy or a higher one: "
-        f"{one.support_true / one.n_samples:.3f}, compared with {one.accuracy:.3f} (sensitivity "
+        f"{who}: on {one.name}, a judge that passes everything would reach the same accuracy or a higher "
+        f"one: {one.support_true / one.n_samples:.3f}, compared with {one.accuracy:.3f} (sensitivity "
         + ", specificity ".join("-" if x is None else f"{x:.3f}" for x in (one.sensitivity, one.specificity))
         + ")"
         for one in rater.per_criterion

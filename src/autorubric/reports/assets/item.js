@@ -43,6 +43,7 @@ function texts(detail, text) {
     const long = what === "Thinking" || (what === "Reference" && own.length > 600);
     return long ? h("details", { class: "part" }, h("summary", {}, said(what)), body, cut) : h("section", { class: "part" }, h("h2", {}, said(what)), body, cut);
   });
+  for (const [label, url] of (detail.images || []).map(([label, place]) => [label, text(place)])) found.push(h("section", { class: "part" }, h("h2", {}, said(label)), url.startsWith("data:image/") ? h("img", { src: url, alt: label, class: "shown" }) : said(url, "p", "soft")));
   if (!detail.texts.some(([what]) => what === "Submission" || what.startsWith("Candidate"))) found.push(h("p", { class: "soft" }, "The item has no text."));
   if (detail.about !== undefined) found.unshift(said(text(detail.about), "p", "soft"));
   if (detail.meta !== undefined) found.push(h("details", { class: "part" }, h("summary", {}, "Metadata"), said(text(detail.meta), "div", "text")));

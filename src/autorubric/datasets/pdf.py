@@ -1,0 +1,46 @@
+"""PDF files as submissions."""
+
+from __future__ import annotations
+
+import io
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Literal
+
+from autorubric.errors import ArgumentError, FileError, MissingDependencyError
+from autorubric.support.images import image_part
+
+_LONGEST_SIDE = 2000
+"""Maximum side of a page's image in pixels; models scale larger images down."""
+
+
+def pdf_submission(path: str | Path, as_: Literal["text", "images"] = "text") -> str | list[dict[str, Any]]:
+    """Return a PDF file as a submission: its text, or one image per page at up to 144 dots per inch.
+
+    Raises:
+        ArgumentError: If `as_` is neither `text` nor `images`.
+        FileError: If the file cannot be read, or has no text to extract.
+        MissingDependencyError: If the extra `pdf` of this package is not installed.
+    """
+    if as_ not in ("text", "images"):
+        raise ArgumentError(f"as_ must be 'text' or 'images'; got {as_!r}")
+    try:
+        library = import_module("pypdf" if as_ == "text" else "pypdfium2")
+        data = Path(path).read_bytes()
+        if as_ == "images":
+            return [image_part(_png_of(page)) for page in library.PdfDocument(data)]
+        text = "\n\n".join(page.extract_text() for page in library.PdfReader(io.BytesIO(data)).pages)
+    except ImportError as error:
+        raise MissingDependencyError(f"{error}; install autorubric[pdf] to read PDF files") from None
+    # The libraries raise errors of many kinds for damaged and encrypted files.
+    except Exception as error:
+        raise FileError.whole(path, f"the PDF cannot be read: {error}") from error
+    if not text.strip():
+        raise FileError.whole(path, "the PDF has no text to extract; use as_='images'")
+    return text
+
+
+def _png_of(page: Any) -> bytes:
+    png = io.BytesIO()
+    page.render(scale=min(2.0, _LONGEST_SIDE / max(page.get_size()))).to_pil().save(png, "PNG")
+    return png.getvalue()
