@@ -457,6 +457,6 @@ def test_a_text_with_images_is_refused(openai_server: OpenAIServer) -> None:
         {"type": "text", "text": "Look:"},
         {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}},
     ]
-    with pytest.raises(ArgumentError, match="has images, which no decision model gets"):
+    with pytest.raises(ArgumentError, match="the model 'jev-1' does not take images"):
         _votes(_judge(openai_server), binary(), submission=[{"role": "user", "content": parts}])
     assert openai_server.log() == []

@@ -191,10 +191,6 @@ class Asking:
     def question(self, submissions: Sequence[Submission]) -> ModelQuestion[Any]:
         """Return the question to the model; after invalid answers, only their questions are asked again."""
         first, tries = self._requests[0], iter((True, False))
-        if first.submission.images:
-            raise ArgumentError(
-                f"item {first.item_id!r} has images, which no decision model gets; use another judge"
-            )
         tag, prefix, _ = shared_of(material_of(first, submissions[0], show_request(first)))
         examples = [
             f"{neutralise(request.criterion.name or '')}: {block}\n\n"
@@ -283,15 +279,15 @@ class DecisionModelJudge:
         **settings: Any,
     ) -> None:
         config = model if isinstance(model, LLMConfig) else LLMConfig(model=model, **settings)
-        if contract is not None or config.transport not in WIRES:
-            config = config.model_copy(update={"transport": f"{contract or 'systemone'}_decisions"})
-        self.contract: Any = config.transport.removesuffix("_decisions")
-        if config.transport not in WIRES:
+        transport = config.transport if contract is None and config.transport in WIRES else ""
+        transport = transport or f"{contract or 'systemone'}_decisions"
+        if transport not in WIRES:
             raise ArgumentError(f"contract must be systemone or openai; got {contract!r}")
         if unused := [name for name in _UNUSED if getattr(config, name) not in (None, ())]:
             raise ArgumentError(f"{config.model}: {', '.join(unused)} cannot be set for a decision model")
-        self.client = LLMClient(config)
+        self.client = LLMClient(config.model_copy(update={"transport": transport, "takes_images": False}))
         self.judge_id = judge_id or config.model
+        self.contract: Any = transport.removesuffix("_decisions")
         self.backend = f"{self.contract} {provider_of(config.model, config.api_base)}"
         # litellm's limit, and that of OpenAI Decisions.
         self._most = {"answers": 255, "questions": 128 if config.api_base is None else 400}
@@ -322,12 +318,7 @@ class DecisionModelJudge:
         return ComposedPrompt(question.messages, ReplySchema(name="none", schema={}))
 
     async def ask(self, request: JudgeRequest) -> JudgeReply:
-        """Return the model's probabilities for one criterion.
-
-        Raises:
-            ReplyError: If an answer is missing or invalid, also after it was requested again.
-            ProviderError: If no reply arrived.
-        """
+        """Return the model's probabilities for one criterion; for the errors, see `Judge.ask`."""
         reply = (await self.ask_many([request]))[0]
         if isinstance(reply, JudgeReply):
             return reply
@@ -339,8 +330,11 @@ class DecisionModelJudge:
         The first criterion of each request to the server has its usage and cost.
         """
         demand_text(self.judge_id, requests[0])
-        groups = await asyncio.gather(*map(self._ask_together, self.split(requests)))
-        return [reply for group in groups for reply in group]
+        errors = [self._why_unfit(one) for one in requests]
+        fit = [one for one, error in zip(requests, errors, strict=True) if not error]
+        groups = await asyncio.gather(*map(self._ask_together, self.split(fit)))
+        replies = iter([reply for group in groups for reply in group])
+        return [JudgeError(error) if error else next(replies) for error in errors]
 
     def split(self, requests: Sequence[JudgeRequest]) -> list[list[JudgeRequest]]:
         """Split criteria into requests to the server with at most as many questions as it takes."""
@@ -348,19 +342,23 @@ class DecisionModelJudge:
         room = 0
         for request in requests:
             count = len(questions_on(request.criterion, show_request(request)))
-            if count > room or not groups:
+            if count > room:
                 groups.append([])
                 room = self._most["questions"]
             groups[-1].append(request)
             room -= count
         return groups
 
+    def _why_unfit(self, request: JudgeRequest) -> str:
+        """Return why the server cannot be asked about a criterion; empty if it can."""
+        for what, size in _sizes(questions_on(request.criterion, show_request(request))).items():
+            if size > self._most[what]:
+                most = f"{self.backend} takes at most {self._most[what]}; use fewer options or another judge"
+                return f"criterion {request.criterion.name!r} has {size} {what}, but {most}"
+        return ""
+
     async def _ask_together(self, requests: Sequence[JudgeRequest]) -> _Replies:
         asking = Asking(self.contract, requests)
-        if problem := self._why_too_large(asking):
-            alone = [self._ask_together([one]) for one in requests] if len(requests) > 1 else []
-            error = JudgeError(f"criterion {requests[0].criterion.name!r} {problem}")
-            return [reply for group in await asyncio.gather(*alone) for reply in group] or [error]
         submissions, compared = (requests[0].submission,), bool(show_request(requests[0]).names)
         failures: _Replies = [ReplyError("no answer")] * len(requests)
         try:
@@ -385,19 +383,11 @@ class DecisionModelJudge:
         replies = [asking.reply(place, outcome) for place, outcome in enumerate(outcomes)]
         return [one or failure for one, failure in zip(replies, failures, strict=True)]
 
-    def _why_too_large(self, asking: Asking) -> str:
-        """Return why the server takes no request with these questions; empty if it does."""
-        excess = [(what, size) for what, size in _sizes(asking).items() if size > self._most[what]]
-        advice = "use fewer options, divide the criterion, or use another judge"
-        return "".join(
-            f"has {size} {what}, but {self.backend} takes at most {self._most[what]}; {advice}"
-            for what, size in excess[:1]
-        )
-
     def _learns_limit(self, error: JudgeError, asking: Asking) -> bool:
         """Remember the limit that an error names; return whether the request exceeded it."""
         limit = limit_in(str(error)) if type(error) is RequestRefusedError else None
-        over = [what for what, size in _sizes(asking).items() if limit and size > limit]
+        sizes = _sizes([question for _, question in asking.asked.values()])
+        over = [what for what, size in sizes.items() if limit and size > limit]
         if limit and over:
             is_labels = over[0] == "answers" and (len(over) == 1 or NAMES_LABELS.search(str(error)))
             self._most["answers" if is_labels else "questions"] = limit
@@ -408,7 +398,6 @@ class DecisionModelJudge:
         await self.client.aclose()
 
 
-def _sizes(asking: Asking) -> dict[str, int]:
+def _sizes(questions: Sequence[DecisionQuestion]) -> dict[str, int]:
     """Return the largest number of answers to a question, and the number of questions."""
-    questions = [question for _, question in asking.asked.values()]
     return {"answers": max(len(one.choices) for one in questions), "questions": len(questions)}

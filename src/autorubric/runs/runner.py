@@ -175,7 +175,7 @@ class RunWriter:
             name = wire_name(str(mapping_in(judges, judge).get("model", judge)))
             told = (
                 f"judge {judge!r}: {name} is a moving target, which can mean another version tomorrow; the "
-                f"answers are from {', '.join(sorted(served))}. Use the version as the model to repeat the run"
+                f"answers are from {', '.join(sorted(served))}. Use the version as the model to repeat it"
             )
             if told not in found and (name.endswith("-latest") or {*map(wire_name, served)} != {name}):
                 manifest["moving_targets"] = found = [*found, told]
