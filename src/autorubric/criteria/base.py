@@ -204,8 +204,8 @@ class BaseCriterion(Declaration):
         return tuple(AnswerChoice(x, x.removesuffix(".0"), told.get(x, ""), one) for x, one in pairs)
 
     def _meanings(self) -> Mapping[str, str]:
-        """Return what answers say about a submission, by label."""
-        return {}
+        texts = ("It is not true of the text.", "It is true of the text.") if self.level == "binary" else ()
+        return {str(one.label): text for one, text in zip(self.answers(), texts, strict=False)}
 
     def _whole_numbers(self) -> Sequence[int]:
         measuring = self._measuring_fields() if self.level == "interval" else ()

@@ -16,14 +16,7 @@ from autorubric.errors import ArgumentError, BudgetError, JudgeError, ReplyError
 from autorubric.judges.answering import answer_settings, ask_model
 from autorubric.judges.base import JudgeReply, JudgeRequest, shared_error
 from autorubric.judges.model import demand_text, material_of, model_reply, show_request
-from autorubric.judges.prompts import (
-    EXAMPLES_HEAD,
-    MATERIAL_RULE,
-    ComposedPrompt,
-    neutralise,
-    render_examples,
-    shared_of,
-)
+from autorubric.judges.prompts import EXAMPLES_HEAD, MATERIAL_RULE, ComposedPrompt, render_examples, shared_of
 from autorubric.llm.client import LLMClient
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.decision_wire import NAMES_LABELS, WIRES, Contract, limit_in
@@ -35,16 +28,13 @@ from autorubric.scoring.votes import Probabilities, VoteExchange
 from autorubric.support.chat_tokens import neutralise_tokens
 from autorubric.support.objects import Json, is_number
 
-_MOST: Final = {"predicate": 2, "choice": 255, "score": 10}
-"""Maximum number of answers to a question of each type, in both contracts."""
+_MOST: Final = {"predicate": 2, "choice": 255, "score": 10}  # answers to a question, in both contracts
 _UNKNOWN: Final = "The question cannot be answered from the material."
 _ABSTENTION: Final = AnswerChoice(ABSTENTION, ABSTENTION, _UNKNOWN, Answer(code=None, cannot_assess=True))
 _IS_UNKNOWN: Final = "Is it impossible to answer this from the material?\n{question}"
 _DOES_NOT_APPLY: Final = "Is this true of the submission: {label}?\n{question}"
 _WORDING: Final = (MATERIAL_RULE, EXAMPLES_HEAD, _UNKNOWN, _IS_UNKNOWN, _DOES_NOT_APPLY)
-_UNUSED: Final = (
-    *("temperature", "top_p", "max_tokens", "seed", "thinking", "fallbacks", "logprobs", "takes_images"),
-)
+_OF_TEXTS: Final = "temperature top_p max_tokens seed thinking fallbacks logprobs takes_images"
 _Replies = Sequence[JudgeReply | JudgeError | BudgetError]
 
 
@@ -90,7 +80,6 @@ def questions_on(criterion: BaseCriterion, shown: Shown) -> list[DecisionQuestio
 
 
 def _fit(criterion: BaseCriterion, kind: str, text: str, choices: Sequence[AnswerChoice]) -> DecisionQuestion:
-    """Return a question if its type allows these answers."""
     shown = [(neutralise_tokens(one.text), neutralise_tokens(one.meaning)) for one in choices]
     if 2 <= (count := len(dict(shown))) <= _MOST[kind]:
         seen = [one._replace(text=x, meaning=y) for one, (x, y) in zip(choices, shown, strict=True)]
@@ -104,15 +93,6 @@ def _fit(criterion: BaseCriterion, kind: str, text: str, choices: Sequence[Answe
         }.get(criterion.level, "has answers that cannot be listed")
     instead = "another judge for it, options, a scale of 2 to 10 levels, or a comparison of mode 'best_of'"
     raise ArgumentError(f"criterion {criterion.name!r} {why}. Use {instead}")
-
-
-def _write(contract: Contract, text: str, questions: Mapping[str, DecisionQuestion]) -> str:
-    """Return the JSON of a request."""
-    if contract == "systemone":
-        body: Json = {"state": text, "questions": {key: _systemone(one) for key, one in questions.items()}}
-    else:
-        body = {"input": text, "questions": [_openai(key, one) for key, one in questions.items()]}
-    return json.dumps(body, ensure_ascii=False)
 
 
 def _systemone(question: DecisionQuestion) -> dict[str, Json]:
@@ -174,12 +154,7 @@ def _read(question: DecisionQuestion, answer: Json) -> dict[str, float] | None:
 
 
 class Asking:
-    """The questions of one request to a server, and the answers read so far.
-
-    Attributes:
-        asked: Each question, by id, with the place of its criterion.
-        found: The distributions that were read, by id; None for a refusal.
-    """
+    """The questions of one request to a server, each with its criterion's place, and the answers by id."""
 
     def __init__(self, contract: Contract, requests: Sequence[JudgeRequest]) -> None:
         self._contract, self._requests = contract, requests
@@ -193,14 +168,18 @@ class Asking:
         first, tries = self._requests[0], iter((True, False))
         tag, prefix, _ = shared_of(material_of(first, submissions[0], show_request(first)))
         examples = [
-            f"{neutralise(request.criterion.name or '')}: {block}\n\n"
+            f"{neutralise_tokens(request.criterion.name or '')}: {block}\n\n"
             for request in self._requests
             for block in render_examples(request.examples, tag)
         ]
         text = f"{MATERIAL_RULE}\n\n{prefix}{''.join(examples)}".rstrip()
 
         def messages() -> tuple[Message, ...]:
-            return (Message("user", _write(self._contract, text, self._missing())),)
+            asked = self._missing()
+            body: Json = {"input": text, "questions": [_openai(*pair) for pair in asked.items()]}
+            if self._contract == "systemone":
+                body = {"state": text, "questions": {key: _systemone(one) for key, one in asked.items()}}
+            return (Message("user", json.dumps(body, ensure_ascii=False)),)
 
         def again() -> tuple[Message, ...] | None:
             return messages() if next(tries) else None
@@ -268,7 +247,6 @@ class DecisionModelJudge:
     """
 
     asks_whole_items: Final = True
-    """Whether all criteria of an item are asked together, whatever the grader's `llm_calls`."""
 
     def __init__(
         self,
@@ -283,7 +261,7 @@ class DecisionModelJudge:
         transport = transport or f"{contract or 'systemone'}_decisions"
         if transport not in WIRES:
             raise ArgumentError(f"contract must be systemone or openai; got {contract!r}")
-        if unused := [name for name in _UNUSED if getattr(config, name) not in (None, ())]:
+        if unused := [name for name in _OF_TEXTS.split() if getattr(config, name) not in (None, ())]:
             raise ArgumentError(f"{config.model}: {', '.join(unused)} cannot be set for a decision model")
         self.client = LLMClient(config.model_copy(update={"transport": transport, "takes_images": False}))
         self.judge_id = judge_id or config.model
@@ -303,11 +281,7 @@ class DecisionModelJudge:
         return {**answer_settings(self.client.config), "judge": "decision_model", "wording": wording}
 
     def check_rubrics(self, rubrics: Iterable[Rubric]) -> None:
-        """Check that the model can answer all criteria; comparisons are checked with their candidates.
-
-        Raises:
-            ArgumentError: If it cannot; the message names the criterion and what to do.
-        """
+        """Raise an `ArgumentError` if the model cannot answer a criterion other than a comparison."""
         for criterion in (one for rubric in rubrics for one in rubric):
             if criterion.check is None and criterion.level != "ranking":
                 questions_on(criterion, AS_DECLARED)
@@ -325,10 +299,7 @@ class DecisionModelJudge:
         raise reply
 
     async def ask_many(self, requests: Sequence[JudgeRequest]) -> _Replies:
-        """Return the model's probabilities for several criteria of an item, in order.
-
-        The first criterion of each request to the server has its usage and cost.
-        """
+        """Return the probabilities for criteria of an item; the first one of each request has its cost."""
         demand_text(self.judge_id, requests[0])
         errors = [self._why_unfit(one) for one in requests]
         fit = [one for one, error in zip(requests, errors, strict=True) if not error]

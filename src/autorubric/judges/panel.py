@@ -198,8 +198,7 @@ def _config_of(judge: Judge) -> LLMConfig | None:
     return judge.client.config if isinstance(judge, ModelJudge | DecisionModelJudge) else None
 
 
-DECISION: Final = "decision:"
-"""Prefix of the names of decision models."""
+DECISION: Final = "decision:"  # prefix of the names of decision models
 _OWN: Final = ("lexical", "supervised", "recorded")
 _NAMED: Final = re.compile(r"([\w.@+ -]+)=(.+)", re.DOTALL)
 

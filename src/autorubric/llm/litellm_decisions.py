@@ -27,9 +27,7 @@ class LiteLLMDecisions(LiteLLMTransport):
     async def _call(self, litellm: Any, arguments: Mapping[str, Any]) -> Any:
         return await (litellm.asystemone if "state" in arguments else litellm.adecisions)(**arguments)
 
-    def _arguments(
-        self, request: ModelRequest, fixed: Mapping[str, Any]
-    ) -> tuple[dict[str, Any], tuple[str, ...]]:
+    def _arguments(self, request: ModelRequest, fixed: Mapping[str, Any]) -> Any:
         return {**request.params, **json.loads(request.messages[0].content), **fixed}, ()
 
     def _reply_in(self, response: Any, model: str) -> ModelReply | None:

@@ -163,14 +163,11 @@ class RunWriter:
 
     def note_moving_targets(self) -> None:
         """Add a notice, also to the manifest, on each decision model whose name is not the version served."""
-        # Imported late, because opening a run needs nothing of `llm`.
-        from autorubric.llm.names import wire_name
+        from autorubric.llm.names import wire_name  # opening a run loads nothing of `llm`
 
         manifest = self._opened.manifest
-        judges, found = (
-            mapping_in(mapping_in(manifest, "asking"), "judges"),
-            manifest.get("moving_targets") or [],
-        )
+        judges = mapping_in(mapping_in(manifest, "asking"), "judges")
+        found: Any = manifest.get("moving_targets") or []
         for judge, served in self._served.items():
             name = wire_name(str(mapping_in(judges, judge).get("model", judge)))
             told = (

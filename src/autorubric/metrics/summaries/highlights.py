@@ -347,7 +347,6 @@ def metric_warnings(
         shown = {x: why for x, why in reasons.items() if has_scores or not x.startswith("score_")}
         who = "panel" if kind == "panel" else f"judge {name}"
         texts += _rater_warnings(who, metrics, shown)
-        # A judge of another kind gives reasons, which show whether it passes everything.
         texts += _no_better_than_passing(who, metrics) if has_probabilities else []
     return texts
 
