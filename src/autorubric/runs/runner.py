@@ -163,18 +163,19 @@ class RunWriter:
 
     def note_moving_targets(self) -> None:
         """Add a notice, also to the manifest, on each decision model whose name is not the version served."""
-        from autorubric.llm.names import wire_name  # opening a run loads nothing of `llm`
-
         manifest = self._opened.manifest
         judges = mapping_in(mapping_in(manifest, "asking"), "judges")
         found: Any = manifest.get("moving_targets") or []
         for judge, served in self._served.items():
-            name = wire_name(str(mapping_in(judges, judge).get("model", judge)))
+            # Servers name a model without its provider.
+            name = str(mapping_in(judges, judge).get("model", judge)).rpartition("/")[2]
             told = (
                 f"judge {judge!r}: {name} is a moving target, which can mean another version tomorrow; the "
                 f"answers are from {', '.join(sorted(served))}. Use the version as the model to repeat it"
             )
-            if told not in found and (name.endswith("-latest") or {*map(wire_name, served)} != {name}):
+            if told not in found and (
+                name.endswith("-latest") or {one.rpartition("/")[2] for one in served} != {name}
+            ):
                 manifest["moving_targets"] = found = [*found, told]
                 self._opened.notices.append(told)
 
