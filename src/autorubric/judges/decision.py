@@ -66,7 +66,7 @@ def questions_on(criterion: BaseCriterion, shown: Shown) -> list[DecisionQuestio
     questions = []
     parts: list[tuple[str | None, BaseCriterion]] = [*criterion.part_fields.items()]
     for key, part in parts or [(None, criterion)]:
-        text = f"{asked}\n{(part.name or '').rpartition('/')[2]}: {part.requirement}" if key else asked
+        text = f"{asked}\n{(part.name or '').rpartition('/')[2]}: {part.requirement or ''}" if key else asked
         levels = [one for one in part.answer_choices() if not one.answer.abstains]
         levels.sort(key=lambda one: one.answer.value or 0.0)
         kind = "predicate" if part.level == "binary" else "score"

@@ -73,7 +73,7 @@ class PanelMember:
         """The models that the judge calls; empty if it calls none."""
         return self.judge.models if isinstance(self.judge, ModelAsker) else ()
 
-    @property
+    @cached_property
     def asks_whole_items(self) -> bool:
         """Whether the judge is asked about all criteria of an item together, whatever the grader says."""
         return getattr(type(self.judge), "asks_whole_items", False) is True
