@@ -50,6 +50,12 @@ for _name in ("before", "after"):
     _run(_name, demo_dataset().subset(range(8)))
 demo_dataset().rubric.to_file("reweighted.yaml")
 """,
+    "docs/how-to/local-model.md": _ESSAYS
+    + """
+from pathlib import Path
+_essays.rubric.to_file("rubric.yaml")
+Path("replies.csv").write_text("submission\\nParis is the capital of France.\\n", encoding="utf-8")
+""",
     "docs/how-to/providers.md": _ESSAYS
     + """
 from pathlib import Path

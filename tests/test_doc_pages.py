@@ -22,6 +22,7 @@ NO_FIGURES = {
     "metric",
     "median_opinion_score",
     "agreement",
+    "calibrate_probabilities",
     "compare_run",
     "compute_metrics",
     "human_agreement",

@@ -20,7 +20,7 @@ from autorubric.datasets.ratings import LongRow, read_long_table
 from autorubric.runs import GradedItem
 from autorubric.runs.lines import StoredItem
 from autorubric.runs.run_file import JudgeEntry, run_file_schema
-from autorubric.scoring import JudgeVote
+from autorubric.scoring import JudgeVote, ProbabilityCalibration
 
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "formats.md"
 _TABLE = re.compile(r"(<!-- keys: (.+?) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -80,6 +80,7 @@ TABLES: Mapping[str, str] = {
     "run file": _declared(run_file_schema()),
     "judge": _declared(JudgeEntry.model_json_schema()),
     "vote": _explained(JudgeVote),
+    "calibration": _explained(ProbabilityCalibration),
     "stored item": _explained(GradedItem, StoredItem),
     "draft": _explained(Draft, only=("id", "prompt", "output", "contract")),
 }

@@ -12,7 +12,16 @@ from typing import Any
 
 import pytest
 
-from autorubric import Criterion, CriterionGrader, DataItem, EvalResult, Rubric, RubricDataset, estimate
+from autorubric import (
+    Criterion,
+    CriterionGrader,
+    DataItem,
+    EvalResult,
+    FewShotConfig,
+    Rubric,
+    RubricDataset,
+    estimate,
+)
 from autorubric.criteria import Submission, image_part
 from autorubric.errors import ArgumentError, AutorubricError, DatasetError, FileError
 from autorubric.judges import JudgeRequest
@@ -218,6 +227,22 @@ def test_cached_replies_depend_on_the_image(openai_server: OpenAIServer, tmp_pat
     for shade in (1, 2, 1):
         RUBRIC.grade_sync([image_part(png(shade))], CriterionGrader(llm_config=config))
     assert len(openai_server.log()) == 4
+
+
+def test_items_with_images_are_no_examples(openai_server: OpenAIServer) -> None:
+    """An example shows only its text, in which a label would name another image."""
+    labels = {"apple": "MET", "pear": "UNMET"}
+    items = [
+        DataItem(submission=PARTS, ground_truth=labels),
+        DataItem(submission="A dog.", ground_truth=labels),
+    ]
+    data = RubricDataset(rubric=small_rubric(), items=items)
+    config = model(openai_server)
+    grader = CriterionGrader(llm_config=config, training_data=data, few_shot_config=FewShotConfig())
+    small_rubric().grade_sync([text("Look."), image_part(png(1))], grader)
+    criterion = openai_server.log()[0]["body"]["messages"][1]["content"][-1]["text"]
+    assert "A dog." in criterion
+    assert "A cat." not in criterion
 
 
 # What is refused

@@ -31,6 +31,7 @@ from benchmarks.metrics._inputs import binary_votes, units
 from benchmarks.metrics._ours import CASES
 from benchmarks.null_bias.__main__ import DESIGNS, measure
 from benchmarks.power.__main__ import main as power
+from benchmarks.realmodel.__main__ import measure as real_model
 
 from autorubric.metrics import accuracy, cohen_kappa, corrected_score, dawid_skene, krippendorff_alpha
 from tests.metrics.correction.test_calibrated_score import judged_run
@@ -199,3 +200,13 @@ def test_decision_models_need_one_request_an_item(tmp_path):
     assert [one["requests"] for one in found["sizes"]] == [1, 3]
     dollars = [one["dollars_per_1000_verdicts"] for one in found["demo"]]
     assert dollars[2] < dollars[1] < dollars[0]
+
+
+@pytest.mark.parametrize("llm_calls", ["per_criterion", "per_item"])
+def test_the_benchmark_of_a_real_model_counts_what_became_of_verdicts(openai_server, llm_calls):
+    """With the suite's server, which answers every schema and reads 64 of 100 tokens from a cache."""
+    found = real_model(openai_server.api_base, llm_calls, 20, items=2)
+    assert found.is_whole and found.verdicts == 18
+    assert found.with_probabilities + sum(found.without.values()) == 18
+    assert found.cached_share in (0.64, None) and found.requests == len(openai_server.log())
+    assert found.labelled > 0 and 0 <= found.agreement <= 1

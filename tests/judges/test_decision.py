@@ -451,12 +451,9 @@ def test_a_long_text_is_shortened_as_the_config_says(openai_server: OpenAIServer
     assert str(vote.error).startswith("ContextLengthError")
 
 
-def test_a_text_with_images_is_refused(openai_server: OpenAIServer) -> None:
-    """An image is not sent, so nothing is judged without it."""
-    parts = [
-        {"type": "text", "text": "Look:"},
-        {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}},
-    ]
-    with pytest.raises(ArgumentError, match="the model 'jev-1' does not take images"):
-        _votes(_judge(openai_server), binary(), submission=[{"role": "user", "content": parts}])
-    assert openai_server.log() == []
+def test_images_are_refused_before_a_request() -> None:
+    """A decision model is sent texts; an image must not be lost silently."""
+    image = {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}
+    judge = DecisionModelJudge("judge-1", api_base="http://127.0.0.1:9/v1")
+    with pytest.raises(ArgumentError, match="asked about texts only"):
+        Rubric([binary()]).grade_sync([{"role": "user", "content": [image]}], CriterionGrader(judges=[judge]))

@@ -1,9 +1,10 @@
-"""`LLMConfig(logprobs=k)` over HTTP: what is sent, what is read, and what providers that cannot do it cause."""
+"""`LLMConfig(logprobs=k)` over HTTP: what is sent and read, and what happens where it is not possible."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +24,9 @@ from tests.servers.fixtures import OpenAIServer
 SHARES = {"MET": 0.7, "UNMET": 0.2, "CANNOT_ASSESS": 0.1}
 REPLIES = {json.dumps({"reason": "r", "verdict": v}, indent=1): p for v, p in SHARES.items()}
 SAID = next(iter(REPLIES))
-ANSWER = {
-    "do": "answer",
-    "content": SAID,
-    "replies": REPLIES,
-    "tokens": {"cuts": [3, 1, 7], "spare": ["\n", ""]},
-}
+TOKENS = {"cuts": [3, 1, 7], "spare": ["\n", ""]}
+ANSWER = {"do": "answer", "content": SAID, "replies": REPLIES, "tokens": TOKENS}
+MISSING = "the provider does not return log-probabilities of alternative tokens"
 
 
 def config(server: OpenAIServer, transport: Any = "openai_compatible", **fields: Any) -> LLMConfig:
@@ -91,12 +89,9 @@ def test_votes_have_them(openai_server: OpenAIServer) -> None:
 @pytest.mark.parametrize(
     ("step", "reason"),
     [
-        ({"do": "refuse_logprobs"}, "the provider does not return log-probabilities of alternative tokens"),
-        ({"do": "ignore_logprobs"}, "the provider does not return log-probabilities of alternative tokens"),
-        (
-            {**ANSWER, "tokens": {"other": {" The": 0.6}}},
-            "tokens that begin an answer have a probability of only",
-        ),
+        ({"do": "refuse_logprobs"}, MISSING),
+        ({"do": "ignore_logprobs"}, MISSING),
+        ({**ANSWER, "tokens": {"other": {" The": 0.95}}}, "tokens that begin an answer have a probability"),
     ],
     ids=["refused", "ignored", "other"],
 )
@@ -109,7 +104,7 @@ def test_without_them_votes_count_and_say_why(
     assert len([one for one in caught if "has no probabilities" in str(one.message)]) == 1
     assert [vote.status for vote in votes].count("failed") == 0
     for vote in votes:
-        assert vote.probabilities is vote.probability_source is vote.probability_backend is None
+        assert (vote.probabilities, vote.probability_source, vote.probability_backend) == (None, None, None)
         assert vote.probability_reason is not None and vote.probability_reason.startswith(reason)
 
 
@@ -156,6 +151,24 @@ def test_hard_and_with_probabilities_the_verdicts_are_the_same(
     assert verdicts[0] == verdicts[1]
 
 
+@pytest.mark.parametrize(("abstains", "requests"), [(True, 3), (False, 6)])
+def test_a_shared_reply_about_one_criterion_loses_no_verdict(
+    openai_server: OpenAIServer, abstains: bool, requests: int
+) -> None:
+    """As a small model answers: the fields are those of another kind of criterion, and the rest is missing.
+
+    An abstention is read; without one, the reply cannot be read. The others are asked about alone.
+    """
+    step = {"do": "one_evaluation", "abstains": abstains}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        votes = votes_of(openai_server, step, llm_calls="per_item")
+    assert [vote.status for vote in votes].count("failed") == 0
+    assert len(openai_server.log()) == requests
+    for vote in votes:
+        assert (vote.probabilities is None) == (vote.probability_reason is not None)
+
+
 def test_without_the_setting_nothing_changes() -> None:
     """What votes depend on has no trace of it, so that stored votes stay valid."""
     assert "logprobs" not in answer_settings(LLMConfig(model="m", fallbacks=[LLMConfig(model="n")]))
@@ -188,5 +201,5 @@ def test_parameters_of_the_provider_that_request_them_are_read_too(
     own = config(openai_server, logprobs=None, extra_params={"logprobs": True, "top_logprobs": 4})
     read, ignored = ask(own, times=2)
     assert read.probabilities == pytest.approx(SHARES, abs=1e-5)
-    assert ignored.probabilities is ignored.probability_reason is None
+    assert (ignored.probabilities, ignored.probability_reason) == (None, None)
     assert not [one for one in recwarn if "probabilities" in str(one.message)]

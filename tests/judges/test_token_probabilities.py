@@ -157,7 +157,7 @@ def test_below_the_least_mass_there_are_none() -> None:
     replies = fields("verdict", VERDICTS, reason="r")
     found = say(binary(), replies, next(iter(replies)), cuts=[3], other={" The": 1.01 - LEAST_MASS})
     assert found.probabilities is None
-    assert found.unknown == "tokens that begin an answer have a probability of only 0.49; 0.5 is required"
+    assert found.unknown == "tokens that begin an answer have a probability of only 0.09; 0.1 is required"
 
 
 def test_a_token_that_is_not_among_the_top_counts() -> None:

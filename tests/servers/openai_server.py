@@ -22,6 +22,7 @@ import argparse
 import asyncio
 import contextlib
 import json
+import re
 import sys
 import zlib
 from collections.abc import Awaitable, Callable
@@ -151,9 +152,9 @@ def completion(body: dict[str, Any], message: dict[str, Any], step: dict[str, An
 async def do_answer(request: web.Request, body: dict[str, Any], step: dict[str, Any]) -> web.StreamResponse:
     """A right answer; with `payload` (JSON) or `content` (text) as its content.
 
-    It comes after `seconds`, and where it says `together`, with so many that are answered at a time. A request
-    for log-probabilities gets those of `tests.servers.tokens.logprobs_of`, of `replies` (texts with their
-    probabilities) and with `tokens` (how they are cut, and what else is probable).
+    It comes after `seconds`, and where it says `together`, with so many that are answered at a time. A
+    request for log-probabilities gets those of `tests.servers.tokens.logprobs_of`, of `replies` (texts with
+    their probabilities) and with `tokens` (how they are cut, and what else is probable).
     """
     await asyncio.sleep(step.get("seconds", 0))
     if "together" in step:
@@ -191,6 +192,22 @@ async def do_refuse_schema(
         return await do_answer(request, body, step)
     message = "Unsupported parameter: 'response_format' of type 'json_schema' is not supported."
     return await do_status(request, body, {"status": 400, "message": message})
+
+
+async def do_one_evaluation(
+    request: web.Request, body: dict[str, Any], step: dict[str, Any]
+) -> web.StreamResponse:
+    """One evaluation to a request about several criteria, of the first one, with the fields of another kind.
+
+    So do small models, between much white space. Other requests get a right answer.
+    """
+    ids = re.findall(r"\[(c[0-9a-f]{4})\]", str(body["messages"][-1]["content"]))
+    if not ids:
+        return await do_answer(request, body, step)
+    fields = {"reason": "item_id", "cannot_assess": step.get("abstains", True), "label": "curt"}
+    payload = {"evaluations": [{"id": ids[0], **fields}]}
+    content = json.dumps(payload, indent="\t  \t").replace(": ", ":\n \t")
+    return await do_answer(request, body, {**step, "content": content})
 
 
 async def do_refuse_logprobs(
@@ -315,6 +332,7 @@ ACTIONS: dict[str, Action] = {
     "answer": do_answer,
     "status": do_status,
     "refuse_schema": do_refuse_schema,
+    "one_evaluation": do_one_evaluation,
     "refuse_logprobs": do_refuse_logprobs,
     "ignore_logprobs": do_ignore_logprobs,
     "refusal": do_refusal,

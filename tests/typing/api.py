@@ -120,6 +120,8 @@ class Coin:
         turns: tuple[ar.criteria.Turn, ...] = request.submission.turns
         calls: list[ar.criteria.ToolCall] = [call for turn in turns for call in turn.tool_calls]
         assert all(call.name and call.text and call.id for call in calls)
+        images: tuple[ar.criteria.Image, ...] = request.submission.images
+        assert all(image.label and image.url and image.sha256 and image.data for image in images)
         assert_type(request.criterion, ar.BaseCriterion)
         usage = ar.TokenUsage(prompt_tokens=1) + ar.TokenUsage(completion_tokens=1)
         return ar.JudgeReply(answer=ar.CriterionVerdict.MET, reason="heads", usage=usage)
@@ -297,6 +299,12 @@ def judges_judged(result: ar.EvalResult, dataset: ar.RubricDataset) -> None:
     assert_type(ar.corrected_score(result, calibration=result).n_labelled, int)
     assert_type(corrected.per_criterion["apology"], ar.metrics.CorrectedCriterion)
     assert_type(ar.corrected_rate([1, 0], [1, 0], [1, 1]), ar.metrics.CorrectedRate)
+    calibration = ar.metrics.calibrate_probabilities(result, dataset, method="platt", held_out=0.3)
+    assert_type(calibration, ar.scoring.ProbabilityCalibration)
+    assert_type(calibration.brier, ar.scoring.HeldOutLoss)
+    assert_type(result.rescore(votes="soft", calibrations=[calibration]), ar.EvalResult)
+    found = ar.metrics.judge_report(result).panel.probabilities
+    assert_type(found, Mapping[str, ar.metrics.ProbabilityFigures])
 
 
 def two_raters(truth: list[str], pred: list[str], ratings: Rows) -> None:

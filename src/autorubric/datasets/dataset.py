@@ -417,10 +417,10 @@ class LabelledAnswer(NamedTuple):
 
 
 def labelled_answers(dataset: RubricDataset) -> Iterator[LabelledAnswer]:
-    """Yield the true answers of the items that have a text, in order of items and criteria."""
+    """Yield the true answers of the items with a text and without images, in order of items and criteria."""
     for position, item in enumerate(dataset.items):
         submission, truth = Submission.parse(item.submission), dataset.item_truth(position)
-        if submission.text is None or not truth:
+        if submission.text is None or submission.images or not truth:
             continue
         rubric = dataset.get_item_rubric(position)
         for name, label in truth.items():

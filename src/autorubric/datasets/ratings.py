@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Final, NamedTuple
@@ -118,7 +119,12 @@ def read_long_table(
     if absent := [column for column in probabilities or () if column not in table.columns]:
         faults.add((), f"no column {absent[0]!r} for probabilities; columns: {', '.join(table.columns)}")
         faults.raise_as(DatasetError)
-    found = _likely_columns([*table.columns, *(["value"] if probabilities else ())])
+    if repeated := [one for one, n in Counter((probabilities or {}).values()).items() if n > 1]:
+        faults.add((), f"probabilities= names the label {repeated[0]!r} for several columns")
+        faults.raise_as(DatasetError)
+    found = _likely_columns(table.columns)
+    if probabilities and not found.get("value"):
+        found = _likely_columns([*table.columns, "value"])
     chosen = {key: likely[0] for key, likely in found.items() if len(likely) == 1}
     for column in table.repeated.values():
         if "rater" not in found or column in {*LongRow._fields, *chosen.values()}:

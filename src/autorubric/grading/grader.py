@@ -16,6 +16,7 @@ from autorubric.errors import ArgumentError
 from autorubric.grading.base import Grader, GraderDescription
 from autorubric.judges.panel import panel_members
 from autorubric.judges.prompts import Material, PromptQuestion, compose, compose_batch
+from autorubric.scoring.calibration import ProbabilityCalibration, check_calibrated_judges
 from autorubric.scoring.policies import AggregationPolicy, CannotAssessConfig
 from autorubric.scoring.report_builder import EscalationRule, GradingPolicy, build_report
 from autorubric.support.objects import is_whole
@@ -73,6 +74,8 @@ class CriterionGrader(Grader):
             CANNOT_ASSESS and NA.
         thresholds: For soft votes, probability of the positive answer from which on a binary criterion is
             met, by criterion name; by default, the most probable answer is the verdict.
+        calibrations: For soft votes, calibrations of judges' probabilities from `calibrate_probabilities`, at
+            most one for each judge. Votes keep the judge's own probabilities.
         seed: Seed for all random choices; None means 0.
         escalation: A second panel, which alone decides the criteria on which `judges` are unsure.
         stop_when_decided: Whether to skip votes that can no longer change a criterion's verdict. Votes are
@@ -106,6 +109,7 @@ class CriterionGrader(Grader):
         on_failure: OnFailure = "conservative",
         votes: VoteMode = "hard",
         thresholds: Mapping[str, float] | None = None,
+        calibrations: Sequence[ProbabilityCalibration] = (),
         seed: int | None = None,
         escalation: EscalationConfig | None = None,
         stop_when_decided: bool = False,
@@ -127,6 +131,7 @@ class CriterionGrader(Grader):
                 on_failure=on_failure,
                 votes=votes,
                 thresholds=thresholds or {},
+                calibrations=calibrations,
             ),
             cannot_assess=cannot_assess_config or CannotAssessConfig(),
             length_penalty=length_penalty,
@@ -136,6 +141,7 @@ class CriterionGrader(Grader):
         )
         if votes == "soft" and stop_when_decided:
             raise ArgumentError("stop_when_decided has no effect on soft votes, which all count; omit one")
+        check_calibrated_judges(calibrations, [member.judge_id for member in self.members])
         self.warm_prefix = warm_prefix
         self.shuffle_options = shuffle_options
         self.criteria_per_call = _read_llm_calls(llm_calls)
@@ -238,7 +244,8 @@ class CriterionGrader(Grader):
         """Check that judges can answer all criteria, and that those with a threshold exist.
 
         Raises:
-            ArgumentError: If a judge cannot answer a criterion, or a criterion is not in any rubric.
+            ArgumentError: If a judge cannot answer a criterion, a criterion is not in any rubric, or a
+                calibration was fitted on other criteria.
         """
         for judge in [member.judge for member in self.members if member.asks_whole_items]:
             rubrics = list(rubrics)
@@ -246,12 +253,18 @@ class CriterionGrader(Grader):
         escalation, aggregation = self.policy.escalation, self.policy.aggregation
         named: dict[str, Mapping[str, float]] = {"thresholds": aggregation.thresholds}
         named["per_criterion"] = escalation.per_criterion if escalation is not None else {}
-        if any(named.values()):
+        if any(named.values()) or aggregation.calibrations:
             from autorubric.grading.plan import check_names
 
             known = list(rubrics)
             for what, names in named.items():
                 check_names(what, names, known)
+            asked = [one for rubric in known for one in rubric if one.check is None]
+            parts = [part for one in asked for part in (*one.part_fields.values(),) or (one,)]
+            for calibration in aggregation.calibrations:
+                for part in parts:
+                    if part.level in ("binary", "nominal", "ordinal"):
+                        calibration.check(part)
 
     def requests(self, task: GradingTask, *, stored: Votes | None = None) -> list[list[JudgeCall]]:
         """Return all requests that grading a task can require, each as a list of the calls that share it.

@@ -263,7 +263,7 @@ class DecisionModelJudge:
             raise ArgumentError(f"contract must be systemone or openai; got {contract!r}")
         if unused := [name for name in _OF_TEXTS.split() if getattr(config, name) not in (None, ())]:
             raise ArgumentError(f"{config.model}: {', '.join(unused)} cannot be set for a decision model")
-        self.client = LLMClient(config.model_copy(update={"transport": transport, "takes_images": False}))
+        self.client = LLMClient(config.model_copy(update={"transport": transport}))
         self.judge_id = judge_id or config.model
         self.contract: Any = transport.removesuffix("_decisions")
         self.backend = f"{self.contract} {provider_of(config.model, config.api_base)}"

@@ -196,7 +196,7 @@ class ModelJudge:
     def _certainties(
         self, exchange: Exchange[Any] | None, answered: Mapping[str, tuple[JudgeRequest, Shown]]
     ) -> dict[str, Certainty]:
-        """Return how certain each answer in a reply is; warn once of each reason for no probabilities."""
+        """Return the certainty of each answer in a reply; warn once of each reason for no probabilities."""
         requested = self.client.config.logprobs is not None
         if exchange is None or not (exchange.tokens or requested):
             return dict.fromkeys(answered, Certainty())

@@ -15,6 +15,7 @@ from autorubric.criteria.values import Answer
 from autorubric.datasets.ratings import LongRow, label_of, read_long_table
 from autorubric.errors import ArgumentError, DatasetError, Fault, ReplyError
 from autorubric.judges.base import JudgeReply, JudgeRequest
+from autorubric.support.objects import is_number
 
 Missing = Literal["not_asked"] | str
 
@@ -65,7 +66,8 @@ class RecordedJudge:
                 `{"MET": 0.9, "UNMET": 0.1}`), or with one column per annotator.
             rater: Name of the rater; can be omitted if the file has only one.
             judge_id: Name of the judge; by default the rater's name.
-            labels: Mapping of recorded values to labels, such as `{"Yes": "MET"}`.
+            labels: Mapping of recorded values to labels, such as `{"Yes": "MET"}`, also in probabilities,
+                where those of equal labels are added up.
             missing: What a missing row means: `"not_asked"`, or a label such as `"UNMET"`.
             orders: For pairs, the rater for each order: `{"ab": rater, "ba": rater}`, where `ba` is the
                 reverse of the declared order. A value refers to the same candidate in both orders.
@@ -207,7 +209,7 @@ def _reply(
     reply = partial(JudgeReply, reason=reason, confidence=confidence)
     if probabilities is not None:
         # A table with a column per answer also has columns of answers that this criterion does not have.
-        given = {label: share for label, share in probabilities.items() if share != 0.0}
+        given = {label: share for label, share in probabilities.items() if share != 0.0} or probabilities
         reply = partial(reply, probabilities=given, probability_source="recorded")
     if (value == "NA" and criterion.level == "text") or (not value and probabilities is not None):
         return reply(answer=None)
@@ -237,8 +239,21 @@ def _votes(
                     message=f"sample {row.sample} appears twice; a rater must have one value per sample",
                 )
             )
-        given = () if row.probabilities is None else (row.probabilities,)
+        given = () if row.probabilities is None else (_relabelled(row.probabilities, labels),)
         votes[key] = (labels.get(row.value, row.value), row.reason, row.confidence, *given)
     if faults:
         raise DatasetError(str(path), faults)
     return votes
+
+
+def _relabelled(probabilities: Mapping[str, Any], labels: Mapping[str, str]) -> Mapping[str, Any]:
+    """Return probabilities by label, or by part and label, with those of equal labels added up."""
+    found: dict[str, Any] = {}
+    for key, share in probabilities.items():
+        if isinstance(share, Mapping):
+            found[key] = _relabelled(share, labels)
+            continue
+        label = labels.get(key, key)
+        both = [one for one in (found.get(label), share) if is_number(one)]
+        found[label] = round(sum(both), 12) if len(both) == 2 else share
+    return found

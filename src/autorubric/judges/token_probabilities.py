@@ -24,8 +24,8 @@ from autorubric.scoring.votes import Probabilities
 from autorubric.support.objects import Json
 from autorubric.support.reading_errors import short_repr
 
-LEAST_MASS: Final = 0.5
-"""Smallest probability of all tokens that begin an answer; below it, the model was to write other text."""
+LEAST_MASS: Final = 0.1
+"""Smallest probability of the tokens that begin an answer; below it, the schema alone leads to an answer."""
 MOST_UNKNOWN: Final = 0.01
 """Largest share of it for tokens that begin several answers, and for an answer without a listed token."""
 

@@ -15,6 +15,7 @@ from pydantic import (
     Discriminator,
     Field,
     SecretStr,
+    StrictInt,
     Tag,
     ValidationError,
     ValidatorFunctionWrapHandler,
@@ -190,7 +191,7 @@ class LLMConfig(Spec):
     seed: int | None = None
     extra_headers: dict[str, SecretStr] = Field(default_factory=dict, exclude=True, repr=False)
     extra_params: dict[str, Any] = Field(default_factory=dict)
-    logprobs: int | None = Field(default=None, ge=1, le=20, strict=True)
+    logprobs: StrictInt | None = Field(default=None, ge=1, le=20)
     truncate: TruncatePolicy | None = None
     takes_images: bool | None = None
     input_cost_per_token: float | None = Field(default=None, ge=0)

@@ -40,6 +40,7 @@ from .correction.alt_test import (
 )
 from .correction.decision import DecisionResult as DecisionResult, decision as decision
 from .correction.human_ceiling import HumanCeiling as HumanCeiling, human_ceiling as human_ceiling
+from .correction.probability_calibration import calibrate_probabilities as calibrate_probabilities
 from .correction.rate import CorrectedRate as CorrectedRate, corrected_rate as corrected_rate
 from .correction.score import (
     CorrectedCriterion as CorrectedCriterion,
@@ -154,6 +155,7 @@ from .summaries.opinions import (
     mean_opinion_score as mean_opinion_score,
     median_opinion_score as median_opinion_score,
 )
+from .summaries.probability_figures import ProbabilityFigures as ProbabilityFigures
 from .summaries.rater_report import (
     ComparisonFigures as ComparisonFigures,
     HeadlineFigures as HeadlineFigures,

@@ -206,12 +206,14 @@ class DetailWriter:
         if vote.probabilities is not None:
             origin = vote.probability_source, vote.probability_backend
             content["p"] = self._index(_probabilities_text(vote.probabilities, *origin))
+        elif vote.probability_reason is not None:
+            content["p"] = self._index(f"no probabilities: {vote.probability_reason}")
         if vote.order:
             content["o"] = self._index(" → ".join(vote.order))
         if vote.model is not None:
             content["m"] = self._index(vote.model)
         if vote.shown is not None:
-            content["p"] = self._index(vote.shown)
+            content["h"] = self._index(vote.shown)
         for key, so in (("x", vote.truncated), ("k", vote.skipped), ("w", is_wrong)):
             if so:
                 content[key] = 1

@@ -71,7 +71,10 @@ def _grader_settings(run: ReadRun) -> dict[str, Any]:
     ]
     rest = {key: value for key, value in sampling.items() if key != "samples"}
     policies = {"cannot_assess": used.get("cannot_assess"), "escalation": used.get("escalation")}
-    decisions = {**_as_mapping(used.get("aggregation")), **policies, **rest, "few_shot": used.get("few_shot")}
+    aggregation: dict[str, Any] = dict(_as_mapping(used.get("aggregation")))
+    if fitted := aggregation.pop("calibrations", None):
+        aggregation["calibrations"] = {one["judge"]: one["method"] for one in fitted}
+    decisions = {**aggregation, **policies, **rest, "few_shot": used.get("few_shot")}
     return {"judges": judges, "decisions": _setting_pairs(decisions), "why": None}
 
 

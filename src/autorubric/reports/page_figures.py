@@ -18,6 +18,7 @@ from autorubric.metrics.figures.distributions import score_distribution
 from autorubric.metrics.figures.specs import shown_metrics
 from autorubric.metrics.summaries.highlights import PanelAndBest
 from autorubric.metrics.summaries.judge_report import judge_report
+from autorubric.metrics.summaries.probability_figures import FIGURES
 from autorubric.metrics.summaries.rater_report import metric_on
 from autorubric.metrics.summaries.reliability import TITLES, pair_agreements
 from autorubric.metrics.summaries.report_result import JudgeReport
@@ -353,11 +354,23 @@ def judges(run: ReadRun, found: RunFindings) -> dict[str, Any]:
                 for each in (getattr(biases[one.rater], kind),)
             }
         content |= spent.get(one.rater, {}) if one.kind == "judge" else {}
+        # The panel of one judge repeats the judge.
+        if one.kind == "judge" or len(found.judges.per_judge) > 1:
+            content["probabilities"] = [
+                {
+                    "name": key,
+                    "origin": each.origin,
+                    "figures": {name: figure(value) for name, value in each.figures().items()},
+                    "bins": [[number(at.forecast), figure(at.rate)] for at in each.curve.bins],
+                }
+                for key, each in one.probabilities.items()
+            ]
         rows.append(content)
     pairs = found.pairs
     return {
         "too_many": MOST_IN_PAIRS if len(run.table.judges) > MOST_IN_PAIRS else None,
         "rows": rows,
+        "probabilities": FIGURES,
         "kinds": [
             {"key": key, "name": name, "about": about, "tested": key in BIASES}
             for key, (name, about) in _BIASES.items()

@@ -14,6 +14,7 @@ from autorubric.datasets.dataset import RubricDataset
 from autorubric.grading.base import GraderDescription
 from autorubric.rubric.rubric import Rubric
 from autorubric.support.objects import Json
+from autorubric.support.reading_errors import short_repr
 
 
 def digest(content: Json) -> str:
@@ -187,9 +188,11 @@ def _entry_changes(kind: str, before: Mapping[str, Any], after: Mapping[str, Any
 
 def _inner(before: Json, after: Json) -> str:
     if not isinstance(before, Mapping) or not isinstance(after, Mapping):
-        return f": {before!r} → {after!r}"
+        return f": {short_repr(before)} → {short_repr(after)}"
     changed = [k for k in dict.fromkeys([*before, *after]) if before.get(k) != after.get(k)]
-    return ": " + ", ".join(f"{k} {before.get(k)!r} → {after.get(k)!r}" for k in changed[:4])
+    return ": " + ", ".join(
+        f"{k} {short_repr(before.get(k))} → {short_repr(after.get(k))}" for k in changed[:4]
+    )
 
 
 def _item_differences(dataset: ChangedDataset) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import fsum, isfinite
 from pathlib import Path
@@ -10,12 +10,15 @@ from typing import Any, Protocol, TypedDict
 
 from autorubric.datasets.dataset import RubricDataset
 from autorubric.errors import ArgumentError
+from autorubric.grading.plan import check_names
 from autorubric.rubric.rubric import Rubric
 from autorubric.runs.dataset_copy import stored_dataset
 from autorubric.runs.differences import digest, mapping_in
 from autorubric.runs.items import ItemResult
 from autorubric.runs.manifest import read_manifest
 from autorubric.runs.reopen import StoredRun, reopen, stored_policy
+from autorubric.scoring.aggregation import aggregator_of
+from autorubric.scoring.calibration import ProbabilityCalibration, check_calibrated_judges
 from autorubric.scoring.policies import AggregationPolicy, CannotAssessConfig
 from autorubric.support.blocks import Block, ScalarBlock, render_text
 from autorubric.support.objects import Json, is_number
@@ -32,6 +35,7 @@ class Policies(TypedDict, total=False):
     on_failure: str  # how an unreadable reply counts: `conservative` or `exclude`
     votes: str  # whether answers (`hard`) or probabilities (`soft`) are combined
     thresholds: Mapping[str, float]  # for soft votes; see `CriterionGrader`
+    calibrations: Sequence[ProbabilityCalibration]  # for soft votes; see `CriterionGrader`
     cannot_assess_config: CannotAssessConfig  # how to count criteria that the panel could not assess
     normalize: bool  # whether to scale the score to [0, 1]
     judge_weights: Mapping[str, float]  # positive weights by judge id; omitted judges keep their weights
@@ -44,7 +48,7 @@ def rescore(path: Path, rubric: Rubric | None, policies: Policies) -> StoredRun:
         allowed = ", ".join(Policies.__annotations__)
         raise ArgumentError(f"unknown policy {', '.join(sorted(unknown))}; available: {allowed}")
     new_criteria = _criteria_without_votes(path, rubric) if rubric is not None else []
-    found = reopen(path, rubric=rubric, deciding=_policies_entry(path, policies))
+    found = reopen(path, rubric=rubric, deciding=_policies_entry(path, rubric, policies))
     if not new_criteria:
         return found
     names = ", ".join(new_criteria)
@@ -73,7 +77,7 @@ def _criteria_without_votes(path: Path, rubric: Rubric) -> list[str]:
     return unasked
 
 
-def _policies_entry(path: Path, policies: Policies) -> dict[str, Json]:
+def _policies_entry(path: Path, rubric: Rubric | None, policies: Policies) -> dict[str, Json]:
     """Return the policies in the form of a manifest."""
     deciding: dict[str, Json] = {}
     chosen: dict[str, Any] = {
@@ -82,8 +86,15 @@ def _policies_entry(path: Path, policies: Policies) -> dict[str, Json]:
     if chosen:
         before = stored_policy(path).aggregation.model_dump()
         if chosen.get("votes") == "hard":
-            before.pop("thresholds", None)
-        deciding["aggregation"] = AggregationPolicy.of(**{**before, **chosen}).model_dump()
+            before = {
+                name: kept for name, kept in before.items() if name not in ("thresholds", "calibrations")
+            }
+        judges = mapping_in(mapping_in(read_manifest(path), "asking"), "judges")
+        check_calibrated_judges(policies.get("calibrations", ()), list(judges))
+        policy = AggregationPolicy.of(**{**before, **chosen})
+        if policy.votes == "soft":
+            _check_soft(policy, [rubric] if rubric is not None else _rubrics(path))
+        deciding["aggregation"] = policy.model_dump()
     if "cannot_assess_config" in policies:
         deciding["cannot_assess"] = policies["cannot_assess_config"].model_dump(mode="json")
     if "normalize" in policies:
@@ -91,6 +102,19 @@ def _policies_entry(path: Path, policies: Policies) -> dict[str, Json]:
     if "judge_weights" in policies:
         deciding["judge_weights"] = _weights(path, policies["judge_weights"])
     return deciding
+
+
+def _rubrics(path: Path) -> Iterable[Rubric]:
+    return stored_dataset(path, read_manifest(path)).dataset.rubrics()
+
+
+def _check_soft(policy: AggregationPolicy, rubrics: Iterable[Rubric]) -> None:
+    """Check that thresholds name criteria, and that each criterion's method combines probabilities."""
+    known = list(rubrics)
+    check_names("thresholds", policy.thresholds, known)
+    for rubric in known:
+        for criterion in rubric:
+            aggregator_of(policy, criterion)
 
 
 def _weights(path: Path, given: Mapping[str, float]) -> dict[str, float]:

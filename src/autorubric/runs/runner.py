@@ -158,7 +158,7 @@ class RunWriter:
             self.votes.add(self._under_way[item_id].position, name, vote)
         if vote.status == "failed":
             self._failed_on.add(item_id)
-        elif self._is_soft and vote.probabilities is None and not vote.skipped:
+        elif self._is_soft and vote.probabilities is None and vote.status != "not_asked":
             self.certain[vote.judge_id] += 1
 
     def note_moving_targets(self) -> None:

@@ -1,4 +1,5 @@
 from .aggregation import VoteTally as VoteTally
+from .calibration import HeldOutLoss as HeldOutLoss, ProbabilityCalibration as ProbabilityCalibration
 from .policies import (
     CannotAssessConfig as CannotAssessConfig,
     CannotAssessStrategy as CannotAssessStrategy,

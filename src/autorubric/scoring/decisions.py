@@ -15,19 +15,32 @@ from autorubric.scoring.aggregation import (
     decision_without_answers,
     uses_weights,
 )
+from autorubric.scoring.calibration import ProbabilityCalibration
 from autorubric.scoring.policies import AggregationPolicy
-from autorubric.scoring.probabilities import certain_of, masses_of, mean_probabilities, probable_answer
+from autorubric.scoring.probabilities import (
+    certain_of,
+    is_certain,
+    masses_of,
+    mean_probabilities,
+    probable_answer,
+)
 from autorubric.scoring.votes import Decision, JudgeVote, Probabilities, prefers_alike
 
 
-def counted_vote(criterion: BaseCriterion, vote: JudgeVote) -> CountedVote:
+def counted_vote(
+    criterion: BaseCriterion, vote: JudgeVote, calibrations: Sequence[ProbabilityCalibration] = ()
+) -> CountedVote:
     """Return a vote as it counts, its answer parsed again with the current criterion.
 
     Stored votes contain the answer in words, and the criterion assigns its value. If option values change,
     old votes therefore get the new values.
     """
     answer = criterion.parse_truth(vote.answer) if vote.answer is not None else None
-    return CountedVote(vote.status, answer, vote.unreadable, vote.weight, vote.probabilities)
+    given = vote.probabilities
+    for calibration in calibrations if given is not None else ():
+        if calibration.judge == vote.judge_id:
+            given = calibration.apply(criterion, vote)
+    return CountedVote(vote.status, answer, vote.unreadable, vote.weight, given)
 
 
 def count_decision(decision: Decision, weight: float = 1.0) -> CountedVote:
@@ -99,11 +112,10 @@ def _decide_softly(
     masses = masses_of(criterion, found)
     if tie and criterion.level == "interval" and not criterion.part_fields and masses.mean is not None:
         answer, tie = criterion.answer_at(masses.mean), False
-    certain = certain_of(criterion, answer) == found
     return Decision(
         status="abstained" if answer.abstains else "answered",
         answer=answer,
-        mean_value=answer.value if certain else masses.mean,
+        mean_value=answer.value if is_certain(criterion, found, answer) else masses.mean,
         tie=tie,
         agreement=agreement(criterion, votes, answer),
         assumed=not {"answered", "abstained"} & {vote.status for vote in votes},
@@ -135,7 +147,7 @@ def decide_by_judge(
     by_judge: dict[str, dict[int, list[CountedVote]]] = {}
     for vote in votes:
         samples = by_judge.setdefault(vote.judge_id, {})
-        samples.setdefault(vote.sample, []).append(counted_vote(criterion, vote))
+        samples.setdefault(vote.sample, []).append(counted_vote(criterion, vote, policy.calibrations))
     strict = _without_unreadable(policy, votes)
     return {
         judge: _mark_swayed(

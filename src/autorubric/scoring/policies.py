@@ -25,6 +25,7 @@ from autorubric.criteria.base import BaseCriterion, criterion_from_dict
 from autorubric.criteria.conditions import qualified_name
 from autorubric.criteria.values import Level
 from autorubric.errors import ArgumentError
+from autorubric.scoring.calibration import ProbabilityCalibration
 from autorubric.support.field_types import Count, NonNegativeFloat, PositiveFloat, Share
 
 PenaltyType = Literal["ALL", "OUTPUT_ONLY", "THINKING_ONLY"]
@@ -200,11 +201,12 @@ class AggregationPolicy(BaseModel):
     # Smallest probability of the positive answer with which a binary criterion is decided positively, by
     # criterion name; without a threshold, the most probable answer is chosen.
     thresholds: Mapping[str, Share] = Field(default_factory=dict)
+    calibrations: tuple[ProbabilityCalibration, ...] = ()  # calibrations of judges' probabilities
 
     @model_validator(mode="after")
-    def _check_thresholds(self) -> AggregationPolicy:
-        if self.thresholds and self.votes == "hard":
-            raise ValueError("thresholds apply to probabilities; they require votes='soft'")
+    def _check_soft(self) -> AggregationPolicy:
+        if (self.thresholds or self.calibrations) and self.votes == "hard":
+            raise ValueError("thresholds and calibrations apply to probabilities; they require votes='soft'")
         return self
 
     @model_serializer(mode="wrap")
@@ -213,6 +215,8 @@ class AggregationPolicy(BaseModel):
         written: dict[str, Any] = handler(self)
         if self.votes == "hard":
             del written["votes"], written["thresholds"]
+        if not self.calibrations:
+            del written["calibrations"]
         return written
 
     @field_validator("*", mode="before")
@@ -231,8 +235,9 @@ class AggregationPolicy(BaseModel):
             return cls.model_validate(given)
         except ValidationError as error:
             fault = error.errors()[0]
-            field = f"{fault['loc'][0]}=" if fault["loc"] else ""
-            raise ArgumentError(f"{field}{fault['input']!r}: {fault['msg']}") from None
+            where = ".".join(map(str, fault["loc"]))
+            given_there = f"{where}={fault['input']!r}: " if where else ""
+            raise ArgumentError(given_there + fault["msg"].removeprefix("Value error, ")) from None
 
     def method(self, level: Level) -> str:
         """Return the name of the method for criteria of a level."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from numbers import Real
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from autorubric.criteria.base import BaseCriterion
 from autorubric.criteria.values import Answer, Level
 from autorubric.errors import ReplyError
 from autorubric.scoring.votes import JudgeVote, Probabilities
-from autorubric.support.objects import is_number
 from autorubric.support.reading_errors import short_repr
 
 ABSTENTION: Final = "CANNOT_ASSESS"
@@ -31,7 +31,9 @@ def read_probabilities(criterion: BaseCriterion, given: object) -> Probabilities
             [0, 1], or a distribution does not sum to 1 (±0.02).
     """
     if not isinstance(given, Mapping) or not given:
-        raise ReplyError(f"{_title(criterion)}: probabilities must map answers to numbers; got {given!r}")
+        raise ReplyError(
+            f"{_title(criterion)}: probabilities must map answers to numbers; got {short_repr(given)}"
+        )
     parts = criterion.part_fields
     if not parts:
         return _read_distribution(criterion, given)
@@ -39,7 +41,8 @@ def read_probabilities(criterion: BaseCriterion, given: object) -> Probabilities
     named |= {key: key for key in parts}
     if unknown := [key for key in given if key not in named]:
         raise ReplyError(
-            f"{_title(criterion)}: probabilities of unknown part {unknown[0]!r}; parts: {', '.join(parts)}"
+            f"{_title(criterion)}: probabilities of unknown part {short_repr(unknown[0])}; "
+            f"parts: {', '.join(parts)}"
         )
     read = {named[key]: _read_distribution(parts[named[key]], one) for key, one in given.items()}
     if missing := [key for key in parts if key not in read]:
@@ -51,23 +54,31 @@ def _title(criterion: BaseCriterion) -> str:
     return criterion.name or "criterion"
 
 
+def _not_a_mapping(criterion: BaseCriterion, given: object) -> ReplyError:
+    told = f"probabilities must map answers to numbers; got {short_repr(given)}"
+    return ReplyError(f"{_title(criterion)}: {told}")
+
+
 def _read_distribution(criterion: BaseCriterion, given: Any) -> dict[str, float]:
     if not isinstance(given, Mapping):
-        raise ReplyError(f"{_title(criterion)}: probabilities must map answers to numbers; got {given!r}")
+        raise ReplyError(
+            f"{_title(criterion)}: probabilities must map answers to numbers; got {short_repr(given)}"
+        )
     found: dict[str, float] = {}
     for key, share in given.items():
         label = label_of_key(criterion, key)
-        if not is_number(share) or not 0.0 <= share <= 1.0:
+        if not isinstance(share, Real) or isinstance(share, bool) or not 0.0 <= share <= 1.0:
             raise ReplyError(
-                f"{_title(criterion)}: the probability of {label!r} must be between 0 and 1; got {share!r}"
+                f"{_title(criterion)}: the probability of {short_repr(label)} must be a number between 0 and "
+                f"1; got {short_repr(share)}"
             )
         if label in found:
             raise ReplyError(f"{_title(criterion)}: the probability of {label!r} is given twice")
         found[label] = float(share)
     total = math.fsum(found.values())
-    if abs(total - 1.0) > SUM_TOLERANCE:
+    if abs(total - 1.0) > SUM_TOLERANCE + _CLOSE:
         raise ReplyError(
-            f"{_title(criterion)}: the probabilities must sum to 1 (±{SUM_TOLERANCE:g}); the sum is {total:g}"
+            f"{_title(criterion)}: the probabilities must sum to 1 (±{SUM_TOLERANCE:g}); the sum is {total!r}"
         )
     return found
 
@@ -89,10 +100,12 @@ def label_of_key(criterion: BaseCriterion, key: Any) -> str:
 
 def answer_of_label(criterion: BaseCriterion, label: str) -> Answer:
     """Return the answer of a label in a distribution."""
+    if label == ABSTENTION:
+        return Answer(code=None, cannot_assess=True)
     for answer in criterion.answers():
         if answer.label == label:
             return answer
-    read = None if label == ABSTENTION else criterion.parse_truth(label)
+    read = criterion.parse_truth(label)
     return read or Answer(code=None, cannot_assess=True)
 
 
@@ -142,10 +155,10 @@ def probable_answer(
 
 
 class Masses(NamedTuple):
-    """The expected value of a distribution and the probability that it gives to answers with a value."""
+    """The expected value of a distribution and the probability that it gives to answers."""
 
     mean: float | None  # expected value in [0, 1] of the answers with a value; None if they have no mass
-    valued: float  # probability of an answer with a value, in [0, 1]
+    valued: float  # probability of an answer that is no abstention, in [0, 1]
 
 
 def masses_of(criterion: BaseCriterion, probabilities: Probabilities) -> Masses:
@@ -163,11 +176,13 @@ def _masses(criterion: BaseCriterion, distribution: Mapping[str, float]) -> Mass
     answers = [(answer_of_label(criterion, label), p) for label, p in distribution.items() if p]
     values = [(one.value, p) for one, p in answers if one.value is not None and not one.abstains]
     valued = math.fsum(p for _, p in values)
+    abstaining = math.fsum(p for one, p in answers if one.abstains)
     if not valued:
-        return Masses(None, 0.0)
+        return Masses(
+            None, 0.0 if criterion.measures else 1.0 - abstaining / math.fsum(p for _, p in answers)
+        )
     mean = math.fsum(p * value for value, p in values) / valued
     lowest, highest = min(value for value, _ in values), max(value for value, _ in values)
-    abstaining = math.fsum(p for one, p in answers if one.abstains)
     return Masses(min(max(mean, lowest), highest), valued / (valued + abstaining))
 
 
@@ -201,19 +216,41 @@ def _mean_distribution(
 
 
 def certain_of(criterion: BaseCriterion, answer: Answer | None) -> Probabilities | None:
-    """Return the probabilities that give all mass to an answer; None if one of its parts has no answer."""
+    """Return the probabilities that give all mass to an answer; None if it or a part of it has no label."""
     if not criterion.part_fields:
-        return {_label_of(answer): 1.0}
+        return _certain_distribution(criterion, answer)
     if answer is None or answer.abstains:
         return {key: {ABSTENTION: 1.0} for key in criterion.part_fields}
     parts = criterion.part_answers(answer)
-    if any(part is None for part in parts):
+    found: dict[str, Mapping[str, float]] = {}
+    for (key, part), one in zip(criterion.part_fields.items(), parts, strict=True):
+        certain = None if one is None else _certain_distribution(part, one)
+        if certain is None:
+            return None
+        found[key] = certain
+    return found
+
+
+def _certain_distribution(criterion: BaseCriterion, answer: Answer | None) -> Mapping[str, float] | None:
+    if answer is None or answer.cannot_assess:
+        return {ABSTENTION: 1.0}
+    if answer.label is None or answer.label == ABSTENTION:
         return None
-    return {key: {_label_of(part): 1.0} for key, part in zip(criterion.part_fields, parts, strict=True)}
+    # Labels of lists and objects are words for people, which do not give the answer back.
+    try:
+        same = answer_of_label(criterion, answer.label).code == answer.code
+    except ReplyError:
+        same = False
+    return {answer.label: 1.0} if same else None
 
 
-def _label_of(answer: Answer | None) -> str:
-    return ABSTENTION if answer is None or answer.cannot_assess or answer.label is None else answer.label
+def is_certain(criterion: BaseCriterion, probabilities: Probabilities, answer: Answer) -> bool:
+    """Return whether an answer has all mass, part by part."""
+    certain = certain_of(criterion, answer)
+    if certain is None:
+        return False
+    pairs = zip(by_part(criterion, certain), by_part(criterion, probabilities), strict=True)
+    return all({key for key, p in given.items() if p} == {*one} for (_, one), (_, given) in pairs)
 
 
 Band: TypeAlias = tuple[float, float]  # a lower and an upper probability, in [0, 1]

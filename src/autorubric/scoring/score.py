@@ -184,9 +184,12 @@ class Entry(NamedTuple):
         The criterion does not apply if its decision is NA and excluded from the score, or if its condition is
         not met. A gate checks the answer, also if the value is the expected value of soft votes.
         """
-        if decision is not None and decision.probabilities is not None and value is not None:
-            abstained = None if share < 1.0 else value
-            return cls(value, decision.value if decision.status == "answered" else abstained, True, share)
+        if value is not None and decision is not None and decision.probabilities is not None:
+            if decision.status == "answered":
+                return cls(value, decision.value, share=share)
+            if share == 1.0:
+                return cls(value, value)
+            return cls(value, None, not (decision.answer and decision.answer.na), share)
         if value is not None or decision is None:
             return cls(value, value)
         left_out = decision.status == "not_applicable" or bool(decision.answer and decision.answer.na)

@@ -100,6 +100,11 @@ class JudgeVote:
         told = "no reason given by this kind of judge"
         return self.reason or (told if self.probability_source == "decision_model" else "")
 
+    @property
+    def probability_origin(self) -> str:
+        """Source of the probabilities with, if known, the backend and the model: `logprobs, vllm, m-1.2`."""
+        return ", ".join(filter(None, (self.probability_source, self.probability_backend, self.model)))
+
     def to_dict(self) -> dict[str, Json]:
         """Return the vote as a JSON-compatible dict, omitting fields with default values."""
         kept: dict[str, Json] = {

@@ -155,12 +155,10 @@ def _panel_entry(report: EnsembleCriterionReport | None) -> Entry:
 def _judge_entry(judge: str, report: EnsembleCriterionReport | None) -> Entry:
     """Return a judge's entry in its own score; without a decision, the panel's entry without a value."""
     own = report.judge_decisions.get(judge) if report else None
-    if own is None:
+    if report is None or own is None:
         return _panel_entry(report)._replace(value=None)
-    if report is None or own is report.decision:
-        return _panel_entry(report)
     if own.probabilities is not None:
-        return entry_of(report.criterion, own, _SKIP)
+        return _panel_entry(report) if own == report.decision else entry_of(report.criterion, own, _SKIP)
     if own.status == "answered":
         return Entry.of(own.value, own)
     # The value of an abstention depends on the grader's policy, which a panel that abstained also followed.

@@ -77,6 +77,8 @@ class VotesTable:
     # Outcomes of comparisons by position of the criterion. An outcome is the number of candidates ranked
     # above each declared candidate, regardless of the candidates' names.
     outcomes: Mapping[int, tuple[Outcome, ...]]
+    # Origins of the probabilities of each judge with probabilities; see `JudgeVote.probability_origin`.
+    origins: Mapping[str, frozenset[str]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()  # notes for the user on how the table was read
     # item and criterion of the answers that the panel of a run gave despite tied votes, shape `(n, 2)`
     tied: Array = field(default_factory=lambda: np.zeros((0, 2), dtype=np.int64))
@@ -227,6 +229,7 @@ class TableRows:
     read: dict[tuple[int, Any], Answer | None] = field(default_factory=dict)
     rows: list[tuple[Any, ...]] = field(default_factory=list)
     outcomes: dict[int, dict[Outcome, int]] = field(default_factory=dict)
+    origins: dict[str, frozenset[str]] = field(default_factory=dict)
     tied: list[tuple[int, int]] = field(default_factory=list)
     # Spans of `rows` by what they describe, and the rows of the table as items with spans, if any repeat.
     # Owners of ids are stored, because other objects could reuse the ids if they were deleted.
@@ -350,6 +353,9 @@ class TableRows:
     def add_vote(self, item: int, criterion: BaseCriterion, vote: JudgeVote) -> None:
         """Add a single vote and its answers to the parts of the criterion."""
         rater: Rater = ("judge", vote.judge_id)
+        if vote.probabilities is not None:
+            known = self.origins.get(vote.judge_id, frozenset())
+            self.origins[vote.judge_id] = known | {vote.probability_origin}
         if criterion.level == "ranking":
             cell = Cell(item, rater, vote.sample, None if vote.order is None else ", ".join(vote.order))
             answer = criterion.parse_truth(vote.answer)
@@ -408,6 +414,7 @@ class TableRows:
             scores=scores,
             notes=notes,
             outcomes={place: tuple(known) for place, known in self.outcomes.items()},
+            origins=self.origins,
             tied=np.array(self.tied, dtype=np.int64).reshape(-1, 2),
             **arrays,
         )

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics.core.contingency import drop_incomplete, encode, numeric_column
+from autorubric.metrics.core.contingency import divide, drop_incomplete, encode, numeric_column
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.estimation import Figure, estimate, proportion
 from autorubric.metrics.core.intervals import logit_t_ends, t_quantile
+from autorubric.metrics.core.read_votes import Cells
 from autorubric.metrics.core.resampling import (
     NO_ENDS,
     Compute,
@@ -23,6 +24,7 @@ from autorubric.metrics.core.resampling import (
     weighted_units,
 )
 from autorubric.metrics.core.scales import MISSING, Array, Binary, Codes, Scale
+from autorubric.metrics.core.votes_table import ANSWERED, MeasuredCriterion
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +134,24 @@ def rate(name: str, hits: Array, cluster: Codes | None, options: IntervalOptions
         counts = np.ones(len(sums), dtype=np.int64)
     units = Units(counts=counts, n=len(hits), sums=sums, clustered=cluster is not None)
     return estimate(replace(_RATE, name=name), units, options)
+
+
+def split_mass(criterion: MeasuredCriterion, given: Sequence[Mapping[str, float]]) -> tuple[Array, float]:
+    """Return the mean probabilities of categories if one is the answer (NaN if none), and the other mass."""
+    places = {answer.label: at for at, answer in enumerate(criterion.categories)}
+    mass = np.zeros(len(places) + 1)
+    for label, share in (one for distribution in given for one in distribution.items()):
+        mass[places.get(label, -1)] += share
+    return divide(mass[:-1], mass[:-1].sum()), float(mass[-1] / mass.sum())
+
+
+def labels_of(cells: Cells, place: int) -> dict[int, int]:
+    """Return the category of each item's label on a criterion, without labels that are abstentions."""
+    span = cells.spans[place]
+    labelled = (cells.truth.status[span] == ANSWERED) & (cells.truth.code[span] >= 0)
+    return dict(
+        zip(cells.item[span][labelled].tolist(), cells.truth.code[span][labelled].tolist(), strict=True)
+    )
 
 
 def mean_score(values: Array) -> Compute:

@@ -39,6 +39,7 @@ from autorubric.metrics.summaries.agreement import (
 from autorubric.metrics.summaries.compared_raters import ComparedRater, compared_raters, people_of
 from autorubric.metrics.summaries.highlights import fold_warnings, metric_warnings, panel_and_best
 from autorubric.metrics.summaries.item_resampling import ResampledMetrics, resample
+from autorubric.metrics.summaries.probability_figures import ProbabilityFigures, probability_figures
 from autorubric.metrics.summaries.rater_report import (
     ComparisonFigures,
     HumanCeilings,
@@ -119,6 +120,7 @@ def _report_on_table(
         abstain=abstain,
         options=options,
         resampled=resample(raters, people.each, people.in_place, layout_of(cells, modes), options),
+        probabilities=probability_figures(table, cells, options.confidence_level),
     )
     reports = [_rater_report(given, one, at) for at, one in enumerate([*raters, *people.each])]
     labelled = cells.truth.status > 0
@@ -141,6 +143,12 @@ def _report_on_table(
             *fold_warnings(_warnings(given, table)),
             *table.notes,
             *fold_warnings(_thin_criteria(reports[: len(raters)])),
+            *(
+                f"{judge}: probabilities of different origins ({'; '.join(sorted(origins))}) are never "
+                "combined in a figure, so it has no figures of probabilities"
+                for judge, origins in table.origins.items()
+                if len(origins) > 1
+            ),
             *_thin_people(reports[len(raters) :]),
         ),
     )
@@ -156,6 +164,7 @@ class _ReportContext:
     abstain: AbstainMode
     options: IntervalOptions
     resampled: ResampledMetrics
+    probabilities: Mapping[Rater, Mapping[str, ProbabilityFigures]]
     known: dict[object, Agreement] = field(default_factory=dict)
 
 
@@ -177,6 +186,7 @@ def _rater_report(given: _ReportContext, one: ComparedRater, at: int) -> RaterRe
         scores=_scores(given, one),
         failures=_failures(given, one),
         coverage=sum(found.n for found in per_criterion.values()) / labelled if labelled else None,
+        probabilities=given.probabilities.get(one.rater, {}),
     )
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from autorubric.metrics.core.estimate import Estimate
 from autorubric.metrics.core.result import MetricValues
 from autorubric.metrics.summaries.agreement import Agreement
+from autorubric.metrics.summaries.probability_figures import ProbabilityFigures
 from autorubric.metrics.summaries.table_metrics import FEW_OF_A_CLASS
 
 
@@ -134,6 +135,8 @@ class RaterReport:
         scores: Agreement on item scores without the length penalty; None if there are no scores.
         failures: Number of unanswered cells and their rates by cause.
         coverage: Number of pairs used divided by the number of labelled cells; None if there are no labels.
+        probabilities: How well the rater's probabilities predict the labels, keyed by criterion. Only
+            criteria with probabilities and labels are included, and the panel only if votes are soft.
     """
 
     rater: str
@@ -146,6 +149,7 @@ class RaterReport:
     scores: Agreement | None
     failures: RaterFailures
     coverage: float | None
+    probabilities: Mapping[str, ProbabilityFigures]
 
 
 def metric_on(agreed: Agreement, name: str) -> Estimate:

@@ -20,6 +20,7 @@ from autorubric.metrics.figures.one_vs_rest import MET
 from autorubric.metrics.figures.specs import shown_metric
 from autorubric.metrics.summaries.agreement import Agreement
 from autorubric.metrics.summaries.highlights import PanelAndBest, highlight_sentences, tied_labels_text
+from autorubric.metrics.summaries.probability_figures import FIGURES
 from autorubric.metrics.summaries.rater_report import (
     HeadlineFigures,
     HumanCeilings,
@@ -202,6 +203,30 @@ def _scales_table(raters: Mapping[str, RaterReport]) -> TableBlock:
     return column_table("Cells pooled by scale", found, columns | _other_columns(found))
 
 
+def _probability_tables(raters: Mapping[str, RaterReport]) -> list[Block]:
+    """Return a table of the figures of probabilities, and one of the bins of reliability diagrams."""
+    # The panel of one judge repeats the judge.
+    shown = {who: one for who, one in raters.items() if one.kind != "panel" or len(raters) > 2}
+    found = [(who, key, one) for who, rater in shown.items() for key, one in rater.probabilities.items()]
+    rows: list[tuple[Cell, ...]] = [
+        (who, key, one.brier.n, _ends(one.brier), *(each.value for each in one.figures().values()))
+        for who, key, one in found
+    ]
+    bins: list[tuple[Cell, ...]] = [
+        (who, key, f"{at.low:g} to {at.high:g}", at.n, at.forecast, at.rate.value, _ends(at.rate))
+        for who, key, one in found
+        for at in one.curve.bins
+    ]
+    title = "Probabilities, given that the rater answers (lower is better, except AUROC)"
+    columns = ("rater", "criterion", "n", "interval of Brier", *FIGURES.values())
+    edges = ("rater", "criterion", "bin", "n", "mean forecast", "rate", "interval")
+    diagram = "Reliability: P(MET) and rate of MET, or largest probability and accuracy"
+    return [
+        TableBlock(title=title, columns=columns, rows=tuple(rows)),
+        TableBlock(title=diagram, columns=edges, rows=tuple(bins)),
+    ]
+
+
 def _scores_table(raters: Mapping[str, RaterReport]) -> TableBlock:
     rows: list[tuple[Cell, ...]] = [
         (who, one.n, *(getattr(one, name).value for name in _SCORES), one.bias.mean_bias, one.bias.p_value)
@@ -291,6 +316,7 @@ class JudgeReport(ResultBase):
         blocks += [
             true_rates_table(_true_rates(*one) for one in binary.items()),
             _pooled_table(pooled, panel.micro),
+            *_probability_tables(raters),
         ]
         if len(panel.by_scale) > 1 or any(few_items_each(one) is not None for one in raters.values()):
             blocks.append(_scales_table(raters))
@@ -326,7 +352,11 @@ class JudgeReport(ResultBase):
         people = self.human_ceiling.per_human.items() if self.human_ceiling else ()
         for who, one in (*self.raters().items(), *people):
             parts = {"macro": one.macro.figures(), "micro": one.micro.figures()}
-            parts |= {name: found.figures() for name, found in one.per_criterion.items()}
+            parts |= {
+                name: found.figures()
+                | (one.probabilities[name].figures() if name in one.probabilities else {})
+                for name, found in one.per_criterion.items()
+            }
             for criterion, figures in parts.items():
                 for figure, found in figures.items():
                     at = {"rater": who, "kind": one.kind, "criterion": criterion, "figure": figure}

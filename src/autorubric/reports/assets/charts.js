@@ -72,6 +72,23 @@ function whisker(figure, low, high, zero = null) {
   plot.append(s("circle", { class: "dot", cx: x(figure.v), cy: line, r: 4 }));
   return plot;
 }
+/* Observed rates by mean forecast; `bins` are pairs of the forecast and the rate. */
+function reliabilityDiagram(bins, n, label) {
+  const left = 34, top = 10, side = 176;
+  const x = (v) => left + v * side, y = (v) => top + (1 - v) * side;
+  const plot = s("svg", { viewBox: `0 0 220 ${side + 36}`, class: "plot", role: "img", "aria-label": visible(label) });
+  for (const tick of [0, 0.5, 1]) {
+    plot.append(s("line", { class: "grid", x1: x(0), x2: x(1), y1: y(tick), y2: y(tick) }), s("text", { class: "tick-small", x: left - 6, y: y(tick) + 4, "text-anchor": "end" }, num(tick, 1)),
+      s("text", { class: "tick-small", x: x(tick), y: y(0) + 16, "text-anchor": "middle" }, num(tick, 1)));
+  }
+  plot.append(s("line", { class: "axis", x1: x(0), y1: y(0), x2: x(1), y2: y(1) }));
+  for (const [forecast, rate] of bins.filter((one) => defined(one[1]))) {
+    const [low, high] = ends(rate) || [rate.v, rate.v];
+    plot.append(s("g", {}, s("title", {}, `mean forecast ${num(forecast)}, rate ${num(rate.v)} (${num(low)} to ${num(high)}), ${plural(rate.n, "item")}`),
+      s("line", { class: "range", x1: x(forecast), x2: x(forecast), y1: y(low), y2: y(high) }), s("circle", { class: "dot", cx: x(forecast), cy: y(rate.v), r: 2 + 6 * Math.sqrt(rate.n / n) })));
+  }
+  return plot;
+}
 function bar(share, label) {
   return s(
     "svg",

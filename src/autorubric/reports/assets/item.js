@@ -123,7 +123,7 @@ function votes(one, text) {
       vote.p !== undefined ? text(vote.p) : null,
       vote.m !== undefined && text(vote.m) !== run.judges[vote.j] ? text(vote.m) : null,
       vote.o !== undefined ? `order ${text(vote.o)}` : null,
-      vote.p !== undefined ? `judged on ${text(vote.p)}; the rest was too long for the judge` : vote.x ? "text truncated for the judge" : null,
+      vote.h !== undefined ? `judged on ${text(vote.h)}; the rest was too long for the judge` : vote.x ? "text truncated for the judge" : null,
       vote.k ? "could no longer change the verdict" : null,
     ].filter(Boolean);
     const answer = text(vote.a);

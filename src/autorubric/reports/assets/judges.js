@@ -18,6 +18,7 @@ function judgesView() {
     tiedLabels === null ? null : h("p", { class: "soft" }, `Several people labelled the items: ${plural(tiedLabels, "cell has", "cells have")} no label because of ties.`),
     sameCells ? samePlaces(sameCells) : null,
     agreementMatrix(agreeing),
+    calibration(rows),
     biases(rows, notes),
     contests(pairs, stat, ties),
     ceiling ? people(ceiling) : null,
@@ -44,6 +45,15 @@ function agreementMatrix({ names, kinds, cells: found }) {
         return h("span", { title: `${interval ? `${percent(interval[0])} to ${percent(interval[1])}; ` : ""}n = ${count(figure.n)}; ${known ? kappa.how : `no kappa: ${kappa.why}`}` },
           percent(figure.v), h("span", { class: "small block-line" }, `κ ${known ? num(kappa.v) : "–"}`));
       } }));
+}
+function calibration(rows) {
+  const found = rows.flatMap((row) => (row.probabilities || []).map((one) => ({ row, ...one })));
+  if (!found.length) return null;
+  return section("Calibration of probabilities", "observed rate by mean forecast (P(MET) for MET/UNMET, otherwise the largest probability) in bins of equal width, with intervals; the area of a dot is its number of items, and a calibrated judge follows the diagonal; probabilities are those given that the judge answers",
+    h("div", { class: "diagrams" }, found.map(({ row, name, origin, figures, bins }) => h("figure", {},
+      h("figcaption", {}, said(row.name), ": ", nameOf(name), h("span", { class: "soft small block-line" }, said(origin), `, n = ${count(figures.brier.n)}`)),
+      reliabilityDiagram(bins, figures.brier.n, `Reliability of ${row.name} on ${name}`),
+      h("table", { class: "pairs small" }, h("caption", { class: "hidden" }, "Figures of probabilities"), h("tbody", {}, Object.entries(data.judges.probabilities).map(([key, title]) => h("tr", {}, h("th", { scope: "row" }, title), h("td", {}, figureText(figures[key]))))))))));
 }
 function biases(rows, notes) {
   const judges = rows.filter((row) => row.biases);
