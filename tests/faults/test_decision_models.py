@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from autorubric import CriterionGrader, DataItem, RubricDataset, estimate, evaluate_sync
+from autorubric import (
+    CriterionGrader,
+    DataItem,
+    EscalationConfig,
+    LLMConfig,
+    RubricDataset,
+    estimate,
+    evaluate_sync,
+)
 from autorubric.criteria import BaseCriterion
 from autorubric.errors import ArgumentError
 from autorubric.judges import DecisionModelJudge
+from autorubric.metrics import judge_report
 from autorubric.rubric import Rubric
 from autorubric.runs import EvalResult
 from autorubric.scoring import JudgeVote
@@ -208,7 +218,12 @@ def test_the_cache_keeps_whole_replies_alone(openai_server: OpenAIServer, tmp_pa
 
 @pytest.mark.parametrize(
     ("model", "served", "is_moving"),
-    [("jev-latest", "jev-latest", True), ("jev-1", "jev-1.0.3", True), ("jev-1.0.3", "jev-1.0.3", False)],
+    [
+        ("jev-latest", "jev-latest", True),
+        ("jev-1", "jev-1.0.3", True),
+        ("jev-1.0.3", "jev-1.0.3", False),
+        ("typesafe/jev-1.0.3", "jev-1.0.3", False),
+    ],
 )
 def test_an_alias_is_a_moving_target(
     openai_server: OpenAIServer, tmp_path: Path, model: str, served: str, is_moving: bool
@@ -253,3 +268,41 @@ def test_a_judge_that_passes_everything_is_named(openai_server: OpenAIServer, tm
     metrics = result.compute_metrics()
     assert line in metrics.warnings
     assert "Sensitivity and specificity" in metrics.summary()
+    report = judge_report(result)
+    assert any(line.removeprefix("panel: ") in warning for warning in report.warnings)
+    assert "Sensitivity and specificity" in report.summary()
+
+
+def test_what_is_uncertain_goes_to_a_judge_that_gives_reasons(openai_server: OpenAIServer) -> None:
+    """One request to the decision model, and one about the criterion in the band to the text model."""
+    sure, unsure = {"type": "noul", "noul": 0.98}, {"type": "noul", "noul": 0.5}
+    never = {"type": "noul", "noul": 0.01}
+    answers = {"q1": sure, "q2": never, "q3": unsure, "q4": never}
+    openai_server.script({"do": "answer", "answers": answers}, model="jev-1")
+    openai_server.script(
+        {"do": "answer", "payload": {"verdict": "MET", "reason": "It says so."}}, model="text"
+    )
+    text = LLMConfig(model="openai/text", api_base=openai_server.api_base, transport="openai_compatible")
+    escalation = EscalationConfig([text], band=(0.2, 0.8))
+    grader = CriterionGrader(judges=[_judge(openai_server)], escalation=escalation)
+    report = Rubric([binary("sure"), binary("unsure")]).grade_sync("A text.", grader)
+    assert report.escalated == ("unsure",)
+    assert [one.final_reason for one in report.report] == ["", "It says so."]
+    assert [one["path"] for one in openai_server.log()] == ["/v1/systemone", "/v1/chat/completions"]
+
+
+def test_rounds_of_early_stopping_ask_about_all_criteria_together(openai_server: OpenAIServer) -> None:
+    """Three judges need at most three requests for an item, whatever its number of criteria."""
+    judges = [_judge(openai_server, f"jev-{number}") for number in range(3)]
+    grader = CriterionGrader(judges=judges, stop_when_decided=True)
+    report = Rubric([binary(f"c{number}") for number in range(6)]).grade_sync("A text.", grader)
+    assert len(openai_server.log()) <= 3
+    assert all(one.decision.status in ("answered", "abstained") for one in report.report)
+
+
+def test_a_judge_can_be_sent_to_another_process(openai_server: OpenAIServer) -> None:
+    """As its config; it opens its own connections there."""
+    judge = pickle.loads(pickle.dumps(_judge(openai_server, contract="openai")))  # noqa: S301 - our own
+    report = Rubric([binary()]).grade_sync("A text.", CriterionGrader(judges=[judge]))
+    assert report.report[0].votes[0].probabilities is not None
+    assert openai_server.log()[0]["path"] == "/v1/decisions"

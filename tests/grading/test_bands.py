@@ -16,7 +16,7 @@ from autorubric.errors import ArgumentError
 from autorubric.judges import JudgeReply, JudgeRequest
 from autorubric.runs import choose_band, replay_escalation
 from autorubric.scoring import EnsembleEvaluationReport
-from autorubric.scoring.report_builder import is_in_band
+from autorubric.scoring.probabilities import is_in_band
 from tests.criteria.kinds import KINDS
 from tests.doubles import TableJudge, binary, choice
 from tests.runs.runs import run

@@ -24,7 +24,7 @@ from autorubric.criteria import (
     Submission,
 )
 from autorubric.errors import ArgumentError, ReplyError
-from autorubric.judges import DecisionModelJudge, JudgeRequest
+from autorubric.judges import DecisionModelJudge, JudgeReply, JudgeRequest
 from autorubric.judges.decision import Asking
 from autorubric.judges.prompts import Example
 from autorubric.llm.decision_wire import Contract
@@ -131,9 +131,9 @@ def test_a_vote_has_exactly_the_probabilities_of_the_server(
     question = asking.question((request.submission,))
     _, envelope = decided(body, {})
     question.decode(json.dumps(envelope["answers"]))
-    assert asking.is_answered(0)
-    found = asking.probabilities(0)
-    assert found is not None
+    reply = asking.reply(0, JudgeReply(answer=None))
+    assert reply is not None and reply.probabilities is not None
+    found = reply.probabilities
     assert found == _approximately(_expected(request, body))
     assert read_probabilities(request.criterion, found) == found
 
@@ -363,7 +363,8 @@ def test_answers_without_names_are_in_the_order_of_the_questions() -> None:
     body, asking = _body("openai", request), Asking("openai", [request])
     answers = [{**answer_to(one), "name": None} for one in questions_in(body).values()]
     asking.question((request.submission,)).decode(json.dumps(answers))
-    assert asking.probabilities(0) == _approximately(_expected(request, body))
+    reply = asking.reply(0, JudgeReply(answer=None))
+    assert reply is not None and reply.probabilities == _approximately(_expected(request, body))
 
 
 @pytest.mark.parametrize("contract", CONTRACTS)
@@ -406,7 +407,7 @@ def test_a_refusal_without_a_limit_is_an_error(openai_server: OpenAIServer) -> N
 def test_settings_of_text_models_are_refused(name: str) -> None:
     """A decision model generates nothing that they could change."""
     with pytest.raises(ArgumentError, match=f"{name} cannot be set for a decision model"):
-        DecisionModelJudge(LLMConfig(**{"model": "jev", name: 1}))
+        DecisionModelJudge(LLMConfig.model_validate({"model": "jev", name: 1}))
 
 
 def test_an_unknown_contract_is_refused() -> None:

@@ -19,9 +19,9 @@ from autorubric.scoring.policies import AggregationPolicy, OnFailure, VoteMode
 T = TypeVar("T")
 
 JUDGE = (
-    "Judge to grade with; repeat for a panel. Use a model name, decision:MODEL (a decision model; add #openai "
-    "for OpenAI Decisions), lexical, supervised:TRAIN (trained on a labelled dataset), or recorded:CSV#RATER "
-    "(votes from a table; omit #RATER if the table has one rater). "
+    "Judge to grade with; repeat for a panel. Use a model name, decision:MODEL (a decision model; add "
+    "#openai for OpenAI Decisions), lexical, supervised:TRAIN (trained on a labelled dataset), or "
+    "recorded:CSV#RATER (votes from a table; omit #RATER if the table has one rater). "
     "Write NAME=J to name the judge in votes and reports."
 )
 JudgeNames = Annotated[list[str], option("--judge", "J", JUDGE)]

@@ -57,9 +57,10 @@ def show_shuffled(count: int, rng: random.Random | None) -> Shown:
 class AnswerChoice(NamedTuple):
     """An answer as shown to a judge that chooses one from a list."""
 
-    answer: Answer
+    label: str
     text: str  # the answer as shown, with letters for candidates
-    meaning: str = ""  # what the answer says about a submission; empty if the text says it
+    meaning: str  # what the answer says about a submission; empty if the text says it
+    answer: Answer
 
 
 PartT = TypeVar("PartT", bound="BaseCriterion")
@@ -197,26 +198,18 @@ class BaseCriterion(Declaration):
         return BaseCriterion.render(self)
 
     def answer_choices(self, shown: Shown | None = None) -> tuple[AnswerChoice, ...]:
-        """Return the answers in declared order, for a range of numbers the whole ones.
-
-        It is empty if the answers cannot be listed.
-        """
-        answers = self.answers() or tuple(map(self.read, self._whole_numbers()))
-        meanings = self._meanings()
-        labels = [answer.label or "" for answer in answers]
-        return tuple(
-            AnswerChoice(answer, label.removesuffix(".0"), meanings.get(label, ""))
-            for answer, label in zip(answers, labels, strict=True)
-        )
+        """Return the answers in declared order, for a range of numbers the whole ones; empty if unlisted."""
+        pairs = [(str(one.label), one) for one in self.answers() or map(self.read, self._whole_numbers())]
+        told = self._meanings()
+        return tuple(AnswerChoice(x, x.removesuffix(".0"), told.get(x, ""), one) for x, one in pairs)
 
     def _meanings(self) -> Mapping[str, str]:
-        """Return what answers say about a submission, by label."""
-        return {}
+        texts = ("It is not true of the text.", "It is true of the text.") if self.level == "binary" else ()
+        return {str(one.label): text for one, text in zip(self.answers(), texts, strict=False)}
 
     def _whole_numbers(self) -> Sequence[int]:
-        """Return the numbers of a range with whole bounds; empty if the criterion is not a single number."""
-        measuring = self._measuring_fields()
-        scale = self.eval_fields[measuring[0]] if self.level == "interval" and len(measuring) == 1 else None
+        measuring = self._measuring_fields() if self.level == "interval" else ()
+        scale = self.eval_fields[measuring[0]] if len(measuring) == 1 else None
         low, high = getattr(scale, "min_val", 0.5), getattr(scale, "max_val", 0.5)
         is_whole = low == int(low) and high == int(high) and high - low < MOST_STEPS
         return range(int(low), int(high) + 1) if is_whole else ()

@@ -30,9 +30,6 @@ class TickBox(BaseCriterion):
     def _label(self, code: Json) -> str:
         return "yes" if code else "no"
 
-    def _meanings(self) -> Mapping[str, str]:
-        return {"yes": "The text has it.", "no": "The text does not have it."}
-
 
 @register_kind("checklist")
 class ChecklistCriterion(BaseCriterion):

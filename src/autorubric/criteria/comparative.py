@@ -157,10 +157,8 @@ class ComparativeCriterion(BaseCriterion):
         letters = {name: candidate_id(place) for place, name in enumerate(shown.names if shown else ())}
         lettered = copy.copy(self)
         lettered._names = tuple(letters.get(name, name) for name in self._names or ())
-        return tuple(
-            AnswerChoice(answer, seen.label or "")
-            for answer, seen in zip(self._listed_answers(), lettered._listed_answers(), strict=True)
-        )
+        pairs = zip(self._listed_answers(), lettered._listed_answers(), strict=True)
+        return tuple(AnswerChoice(str(one.label), str(seen.label), "", one) for one, seen in pairs)
 
     def _listed_answers(self) -> tuple[Answer, ...]:
         if self.mode == "ranking" and len(self._names or ()) == 2:

@@ -261,10 +261,6 @@ class Criterion(BaseCriterion):
                 del option["value"]
         return fields
 
-    def _meanings(self) -> Mapping[str, str]:
-        met = {"MET": "The text does what the criterion says.", "UNMET": "The text does not do it."}
-        return met if self.options is None else {}
-
     def instruction(self) -> str:
         """Return a line that explains the expected answer."""
         if self.options is None:

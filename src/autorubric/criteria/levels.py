@@ -142,10 +142,10 @@ class WholeScore(BaseCriterion):
     level: ClassVar[Level] = "ordinal"
 
     score: BoundInt
-    names: tuple[str, ...] = ()  # names of the scores, lowest first; empty if they have none
+    names: tuple[str, ...] | None = None  # names of the scores, lowest first
 
     def _meanings(self) -> Mapping[str, str]:
-        return {str(score): name for score, name in enumerate(self.names, start=self.score.min_val)}
+        return {str(score): name for score, name in enumerate(self.names or (), start=self.score.min_val)}
 
 
 class RubricDimension(BaseModel):
@@ -291,9 +291,7 @@ class AnalyticRubricCriterion(BaseCriterion):
     def part_fields(self) -> Mapping[str, BaseCriterion]:
         """An ordinal criterion for each dimension."""
         return {
-            f"{key}_score": self._part(
-                WholeScore, key, one.description, score=one.scale, names=one.levels or ()
-            )
+            f"{key}_score": self._part(WholeScore, key, one.description, score=one.scale, names=one.levels)
             for key, one in self.dimensions.items()
         }
 

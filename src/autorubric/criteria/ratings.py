@@ -228,8 +228,7 @@ class PassFailCriterion(BaseCriterion):
 
     def question(self) -> str:
         """Return the name, the requirement, and the role of the reference."""
-        role = _PASS_FAIL_INSTRUCTIONS[self.mode]
-        return f"{super().question()}\n{role}Does the submission pass?"
+        return f"{super().question()}\n{_PASS_FAIL_INSTRUCTIONS[self.mode]}Does the submission pass?"
 
     def instruction(self) -> str:
         """Return a line that explains the expected answer and the role of the reference."""

@@ -311,16 +311,15 @@ class EscalationConfig:
     Attributes:
         judges: The second panel, in any form that `CriterionGrader(judges=…)` accepts.
         threshold: Confidence in [0, 1] below which a criterion is escalated. Criteria that have no confidence
-            or no answer are always escalated. Pass either a threshold or a band.
+            or no answer are always escalated.
         per_criterion: Thresholds for individual criteria, by name; each name must be in a rubric.
-        band: Two probabilities in [0, 1], for judges that give probabilities: a binary criterion is escalated
-            if the probability of its positive answer lies between them (inclusive), any other criterion if
-            its most probable answer, or that of one of its parts, has a lower probability than the second.
-            Criteria without probabilities or without an answer are always escalated.
+        band: Two probabilities in [0, 1], instead of a threshold: a binary criterion is escalated if the
+            probability of its positive answer lies between them (inclusive), any other criterion if its most
+            probable answer, or that of one of its parts, has a lower probability than the second. Criteria
+            without probabilities or without an answer are always escalated.
 
     Raises:
-        ArgumentError: If there are no judges, a value is not between 0 and 1, or a threshold and a band are
-            combined.
+        ArgumentError: If there are no judges, or the threshold or the band is invalid.
     """
 
     judges: Sequence[JudgeLike]

@@ -16,14 +16,7 @@ from autorubric.errors import ArgumentError, BudgetError, JudgeError, ReplyError
 from autorubric.judges.answering import answer_settings, ask_model
 from autorubric.judges.base import JudgeReply, JudgeRequest, shared_error
 from autorubric.judges.model import demand_text, material_of, model_reply, show_request
-from autorubric.judges.prompts import (
-    EXAMPLES_HEAD,
-    MATERIAL_RULE,
-    ComposedPrompt,
-    neutralise,
-    render_examples,
-    shared_of,
-)
+from autorubric.judges.prompts import EXAMPLES_HEAD, MATERIAL_RULE, ComposedPrompt, render_examples, shared_of
 from autorubric.llm.client import LLMClient
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.decision_wire import NAMES_LABELS, WIRES, Contract, limit_in
@@ -35,14 +28,13 @@ from autorubric.scoring.votes import Probabilities, VoteExchange
 from autorubric.support.chat_tokens import neutralise_tokens
 from autorubric.support.objects import Json, is_number
 
-_MOST: Final = {"predicate": 2, "choice": 255, "score": 10}
-"""Maximum number of answers to a question of each type, in both contracts."""
+_MOST: Final = {"predicate": 2, "choice": 255, "score": 10}  # answers to a question, in both contracts
 _UNKNOWN: Final = "The question cannot be answered from the material."
-_ABSTAINS: Final = Answer(code=None, label=ABSTENTION, cannot_assess=True)
+_ABSTENTION: Final = AnswerChoice(ABSTENTION, ABSTENTION, _UNKNOWN, Answer(code=None, cannot_assess=True))
 _IS_UNKNOWN: Final = "Is it impossible to answer this from the material?\n{question}"
 _DOES_NOT_APPLY: Final = "Is this true of the submission: {label}?\n{question}"
 _WORDING: Final = (MATERIAL_RULE, EXAMPLES_HEAD, _UNKNOWN, _IS_UNKNOWN, _DOES_NOT_APPLY)
-_UNUSED: Final = ("temperature", "top_p", "max_tokens", "seed", "thinking", "fallbacks")
+_OF_TEXTS: Final = "temperature top_p max_tokens seed thinking fallbacks logprobs takes_images"
 _Replies = Sequence[JudgeReply | JudgeError | BudgetError]
 
 
@@ -55,18 +47,13 @@ class DecisionQuestion(NamedTuple):
     part: str | None = None  # key of the part that it is about; None for the whole criterion
     is_second: bool = False  # whether the positive answer is an abstention
 
-    @property
-    def labels(self) -> list[str]:
-        """The labels of the answers."""
-        return [ABSTENTION if one.answer.cannot_assess else str(one.answer.label) for one in self.choices]
-
 
 def questions_on(criterion: BaseCriterion, shown: Shown) -> list[DecisionQuestion]:
     """Return the questions about a criterion, by level.
 
     A binary criterion is a predicate, a nominal one or a comparison a choice, an ordinal one or a range of
-    whole numbers a score, and each part of a criterion a separate question. A choice includes `CANNOT_ASSESS`,
-    unless there is an NA option. Otherwise, a second predicate asks about it, or about each NA option.
+    whole numbers a score, and each part of a criterion a question. A choice includes `CANNOT_ASSESS`, unless
+    there is an NA option. Otherwise, a second predicate asks about it, or about each NA option.
 
     Raises:
         ArgumentError: If a decision model cannot answer the criterion.
@@ -74,28 +61,28 @@ def questions_on(criterion: BaseCriterion, shown: Shown) -> list[DecisionQuestio
     asked, choices = criterion.question(), criterion.answer_choices(shown)
     abstentions = [one for one in choices if one.answer.abstains]
     if criterion.level in ("nominal", "ranking"):
-        known = [] if abstentions or not choices else [AnswerChoice(_ABSTAINS, ABSTENTION, _UNKNOWN)]
+        known = [] if abstentions or not choices else [_ABSTENTION]
         return [_fit(criterion, "choice", asked, [*Shown.arrange(choices, shown), *known])]
     questions = []
     parts: list[tuple[str | None, BaseCriterion]] = [*criterion.part_fields.items()]
     for key, part in parts or [(None, criterion)]:
-        text = f"{asked}\n{(part.name or '').rpartition('/')[2]}: {part.requirement}" if key else asked
-        kind = "predicate" if part.level == "binary" else "score"
+        text = f"{asked}\n{(part.name or '').rpartition('/')[2]}: {part.requirement or ''}" if key else asked
         levels = [one for one in part.answer_choices() if not one.answer.abstains]
         levels.sort(key=lambda one: one.answer.value or 0.0)
+        kind = "predicate" if part.level == "binary" else "score"
         questions.append(_fit(part, kind, text, levels)._replace(part=key))
-    for answer, label in [(one.answer, one.text) for one in abstentions] or [(_ABSTAINS, "")]:
-        text = (_DOES_NOT_APPLY if label else _IS_UNKNOWN).format(label=label, question=asked)
-        pair = (AnswerChoice(Answer(code=None), "no"), AnswerChoice(answer, "yes"))
-        questions.append(DecisionQuestion("predicate", neutralise_tokens(text), pair, is_second=True))
+    for one in abstentions or [_ABSTENTION]:
+        wording = _IS_UNKNOWN if one is _ABSTENTION else _DOES_NOT_APPLY
+        text = neutralise_tokens(wording.format(label=one.label, question=asked))
+        no = AnswerChoice("", "no", "", one.answer)
+        questions.append(DecisionQuestion("predicate", text, (no, one._replace(meaning="")), is_second=True))
     return questions
 
 
 def _fit(criterion: BaseCriterion, kind: str, text: str, choices: Sequence[AnswerChoice]) -> DecisionQuestion:
-    """Return a question if its type allows these answers."""
-    seen = [AnswerChoice(one.answer, *map(neutralise_tokens, one[1:])) for one in choices]
-    count = len({one.text for one in seen})
-    if 2 <= count <= _MOST[kind]:
+    shown = [(neutralise_tokens(one.text), neutralise_tokens(one.meaning)) for one in choices]
+    if 2 <= (count := len(dict(shown))) <= _MOST[kind]:
+        seen = [one._replace(text=x, meaning=y) for one, (x, y) in zip(choices, shown, strict=True)]
         return DecisionQuestion(kind, neutralise_tokens(text), tuple(seen))
     why = f"has {count} possible answers, but a {kind} question takes 2 to {_MOST[kind]}"
     if not count:
@@ -104,17 +91,15 @@ def _fit(criterion: BaseCriterion, kind: str, text: str, choices: Sequence[Answe
             "ranking": "ranks more than two candidates, but a decision model cannot rank",
             "interval": "has no list of answers; only whole numbers between two whole bounds can be asked",
         }.get(criterion.level, "has answers that cannot be listed")
-    raise ArgumentError(
-        f"criterion {criterion.name!r} {why}. Use another judge for it, options, a scale of 2 to 10 levels, or "
-        "a comparison of mode 'best_of'"
-    )
+    instead = "another judge for it, options, a scale of 2 to 10 levels, or a comparison of mode 'best_of'"
+    raise ArgumentError(f"criterion {criterion.name!r} {why}. Use {instead}")
 
 
 def _systemone(question: DecisionQuestion) -> dict[str, Json]:
     kind, text, choices, *_ = question
     criteria: Json = {one.text: one.meaning or None for one in choices}
     if kind == "score":
-        criteria = [": ".join(filter(None, one[1:])) for one in choices]
+        criteria = [f"{one.text}: {one.meaning}" if one.meaning else one.text for one in choices]
     elif kind == "predicate":
         kind, criteria = "noul", {"true": choices[1].meaning, "false": choices[0].meaning}
     given = {"criteria": criteria} if kind != "noul" or choices[1].meaning else {}
@@ -146,7 +131,7 @@ def _read(question: DecisionQuestion, answer: Json) -> dict[str, float] | None:
         raise ReplyError("the answer is missing")
     if answer.get("type") == "refusal":
         return None
-    labels, given = question.labels, answer.get("probabilities")
+    given = answer.get("probabilities")
     keys = [one.text if question.type == "choice" else str(at) for at, one in enumerate(question.choices)]
     if question.type == "predicate":
         positive = answer.get("noul", answer.get("probability"))
@@ -162,39 +147,38 @@ def _read(question: DecisionQuestion, answer: Json) -> dict[str, float] | None:
             raise ReplyError(f"probability of an unknown answer {key!r}; answers: {', '.join(keys)}")
         if not is_number(share) or not 0.0 <= share <= 1.0:
             raise ReplyError(f"a probability must be between 0 and 1; got {share!r}")
-    found = {label: float(given.get(key, 0.0)) for key, label in zip(keys, labels, strict=True)}
+    found = {one.label: float(given.get(key, 0.0)) for key, one in zip(keys, question.choices, strict=True)}
     if abs(math.fsum(found.values()) - 1.0) > SUM_TOLERANCE:
         raise ReplyError(f"the probabilities must sum to 1 (±{SUM_TOLERANCE:g}); got {found}")
     return found
 
 
 class Asking:
-    """The questions of one request to a server, by id, and the answers read so far (None for refusals)."""
+    """The questions of one request to a server, each with its criterion's place, and the answers by id."""
 
     def __init__(self, contract: Contract, requests: Sequence[JudgeRequest]) -> None:
         self._contract, self._requests = contract, requests
         listed = [questions_on(one.criterion, show_request(one)) for one in requests]
         pairs = [(place, question) for place, own in enumerate(listed) for question in own]
-        self._asked = {f"q{number}": pair for number, pair in enumerate(pairs, start=1)}
+        self.asked = {f"q{number}": pair for number, pair in enumerate(pairs, start=1)}
         self.found: dict[str, dict[str, float] | None] = {}
-        self.size = len(pairs), max(len(one.choices) for _, one in pairs)  # of questions, and of answers
 
     def question(self, submissions: Sequence[Submission]) -> ModelQuestion[Any]:
         """Return the question to the model; after invalid answers, only their questions are asked again."""
-        first = self._requests[0]
+        first, tries = self._requests[0], iter((True, False))
         tag, prefix, _ = shared_of(material_of(first, submissions[0], show_request(first)))
         examples = [
-            f"{neutralise(request.criterion.name or '')}: {block}\n\n"
+            f"{neutralise_tokens(request.criterion.name or '')}: {block}\n\n"
             for request in self._requests
             for block in render_examples(request.examples, tag)
         ]
         text = f"{MATERIAL_RULE}\n\n{prefix}{''.join(examples)}".rstrip()
-        tries = iter((True, False))
 
         def messages() -> tuple[Message, ...]:
-            body: Json = {"input": text, "questions": [_openai(*one) for one in self._missing().items()]}
+            asked = self._missing()
+            body: Json = {"input": text, "questions": [_openai(*pair) for pair in asked.items()]}
             if self._contract == "systemone":
-                body = {"state": text, "questions": {k: _systemone(v) for k, v in self._missing().items()}}
+                body = {"state": text, "questions": {key: _systemone(one) for key, one in asked.items()}}
             return (Message("user", json.dumps(body, ensure_ascii=False)),)
 
         def again() -> tuple[Message, ...] | None:
@@ -203,7 +187,7 @@ class Asking:
         return ModelQuestion(messages(), self._decode, None, first.sample, again)
 
     def _missing(self) -> dict[str, DecisionQuestion]:
-        return {key: question for key, (_, question) in self._asked.items() if key not in self.found}
+        return {key: question for key, (_, question) in self.asked.items() if key not in self.found}
 
     def _decode(self, text: str) -> bool:
         missing, problems = self._missing(), []
@@ -212,38 +196,36 @@ class Asking:
             try:
                 self.found[key] = _read(question, answers.get(key))
             except ReplyError as error:
-                problems.append(f"{self._requests[self._asked[key][0]].criterion.name}: {error}")
+                problems.append(f"{self._requests[self.asked[key][0]].criterion.name}: {error}")
         if problems:
             raise ReplyError("; ".join(problems))
         return True
 
-    def refuse(self) -> None:
-        """Record that the model refused the whole request."""
-        self.found = dict.fromkeys(self._asked)
-
-    def is_answered(self, place: int) -> bool:
-        """Return whether all questions on a criterion were answered or refused."""
-        return all(key in self.found for key, (at, _) in self._asked.items() if at == place)
-
-    def probabilities(self, place: int) -> Probabilities | None:
-        """Return the probabilities of a criterion's answers; None if one of its questions was refused.
-
-        If the second questions about abstentions were answered with q₁, q₂, …, then P(abstention i) is qᵢ, or
-        qᵢ / Σq if the sum exceeds 1, and the probability p of another answer becomes p · max(0, 1 - Σq). With
-        parts, this applies to each part.
-        """
-        own = [(question, self.found[key]) for key, (at, question) in self._asked.items() if at == place]
-        if any(given is None for _, given in own):
+    def reply(self, place: int, outcome: JudgeReply) -> JudgeReply | None:
+        """Return the outcome with the probabilities of a criterion; None if an answer is missing."""
+        own = [(key, question) for key, (at, question) in self.asked.items() if at == place]
+        if any(key not in self.found for key, _ in own):
             return None
-        second = {one.labels[1]: given[one.labels[1]] for one, given in own if one.is_second and given}
-        total = math.fsum(second.values())
-        abstaining = {label: q / max(total, 1.0) for label, q in second.items()}
-        found = {
-            one.part: {label: p * max(0.0, 1.0 - total) for label, p in given.items()} | abstaining
-            for one, given in own
-            if given and not one.is_second
-        }
-        return found[None] if None in found else {str(part): given for part, given in found.items()}
+        return replace(outcome, probabilities=_combine([(one, self.found[key]) for key, one in own]))
+
+
+def _combine(answers: Sequence[tuple[DecisionQuestion, dict[str, float] | None]]) -> Probabilities | None:
+    """Return the probabilities of a criterion's answers; None if one of its questions was refused.
+
+    If the second questions about abstentions were answered with q₁, q₂, …, then P(abstention i) is qᵢ, or
+    qᵢ / Σq if the sum exceeds 1, and the probability p of another answer becomes p · max(0, 1 - Σq). With
+    parts, this applies to each part.
+    """
+    known = [(one, given) for one, given in answers if given is not None]
+    second = [(one.choices[1].label, given[one.choices[1].label]) for one, given in known if one.is_second]
+    total = math.fsum(q for _, q in second)
+    abstaining = {label: q / max(total, 1.0) for label, q in second}
+    found: dict[Any, Any] = {
+        one.part: {label: p * max(0.0, 1.0 - total) for label, p in given.items()} | abstaining
+        for one, given in known
+        if not one.is_second
+    }
+    return found.get(None, found) if len(known) == len(answers) else None
 
 
 class DecisionModelJudge:
@@ -255,8 +237,8 @@ class DecisionModelJudge:
 
     Args:
         model: The model's name, or its config without parameters of text models, such as `temperature`.
-        contract: `systemone` (`POST {api_base}/systemone`) or `openai` (`POST {api_base}/decisions`); None for
-            that of the config, or `systemone`. Without `api_base`, litellm 1.105 or later sends the requests.
+        contract: `systemone` (`POST {api_base}/systemone`) or `openai` (`POST {api_base}/decisions`); by
+            default that of the config, or `systemone`. Without `api_base`, litellm 1.105 or later is used.
         judge_id: Name in votes and metrics; by default the name of the model.
         **settings: Parameters of `LLMConfig`, such as `api_base`, if `model` is a name.
 
@@ -265,7 +247,6 @@ class DecisionModelJudge:
     """
 
     asks_whole_items: Final = True
-    """Whether all criteria of an item are asked together, whatever the grader's `llm_calls`."""
 
     def __init__(
         self,
@@ -276,18 +257,18 @@ class DecisionModelJudge:
         **settings: Any,
     ) -> None:
         config = model if isinstance(model, LLMConfig) else LLMConfig(model=model, **settings)
-        if contract is not None or config.transport not in WIRES:
-            config = config.model_copy(update={"transport": f"{contract or 'systemone'}_decisions"})
-        self.contract: Any = config.transport.removesuffix("_decisions")
-        if config.transport not in WIRES:
+        transport = config.transport if contract is None and config.transport in WIRES else ""
+        transport = transport or f"{contract or 'systemone'}_decisions"
+        if transport not in WIRES:
             raise ArgumentError(f"contract must be systemone or openai; got {contract!r}")
-        if unused := [name for name in _UNUSED if getattr(config, name) not in (None, ())]:
+        if unused := [name for name in _OF_TEXTS.split() if getattr(config, name) not in (None, ())]:
             raise ArgumentError(f"{config.model}: {', '.join(unused)} cannot be set for a decision model")
-        self.client = LLMClient(config)
+        self.client = LLMClient(config.model_copy(update={"transport": transport}))
         self.judge_id = judge_id or config.model
+        self.contract: Any = transport.removesuffix("_decisions")
         self.backend = f"{self.contract} {provider_of(config.model, config.api_base)}"
         # litellm's limit, and that of OpenAI Decisions.
-        self._most_questions, self._most_labels = 128 if config.api_base is None else 400, 255
+        self._most = {"answers": 255, "questions": 128 if config.api_base is None else 400}
 
     @property
     def models(self) -> tuple[LLMConfig, ...]:
@@ -300,11 +281,7 @@ class DecisionModelJudge:
         return {**answer_settings(self.client.config), "judge": "decision_model", "wording": wording}
 
     def check_rubrics(self, rubrics: Iterable[Rubric]) -> None:
-        """Check that the model can answer all criteria; comparisons are checked with their candidates.
-
-        Raises:
-            ArgumentError: If it cannot; the message names the criterion and what to do.
-        """
+        """Raise an `ArgumentError` if the model cannot answer a criterion other than a comparison."""
         for criterion in (one for rubric in rubrics for one in rubric):
             if criterion.check is None and criterion.level != "ranking":
                 questions_on(criterion, AS_DECLARED)
@@ -315,25 +292,20 @@ class DecisionModelJudge:
         return ComposedPrompt(question.messages, ReplySchema(name="none", schema={}))
 
     async def ask(self, request: JudgeRequest) -> JudgeReply:
-        """Return the model's probabilities for one criterion.
-
-        Raises:
-            ReplyError: If an answer is missing or invalid, also after it was requested again.
-            ProviderError: If no reply arrived.
-        """
+        """Return the model's probabilities for one criterion; for the errors, see `Judge.ask`."""
         reply = (await self.ask_many([request]))[0]
         if isinstance(reply, JudgeReply):
             return reply
         raise reply
 
     async def ask_many(self, requests: Sequence[JudgeRequest]) -> _Replies:
-        """Return the model's probabilities for several criteria of an item, in order.
-
-        The first criterion of each request to the server has its usage and cost.
-        """
+        """Return the probabilities for criteria of an item; the first one of each request has its cost."""
         demand_text(self.judge_id, requests[0])
-        groups = await asyncio.gather(*map(self._ask_together, self.split(requests)))
-        return [reply for group in groups for reply in group]
+        errors = [self._why_unfit(one) for one in requests]
+        fit = [one for one, error in zip(requests, errors, strict=True) if not error]
+        groups = await asyncio.gather(*map(self._ask_together, self.split(fit)))
+        replies = iter([reply for group in groups for reply in group])
+        return [JudgeError(error) if error else next(replies) for error in errors]
 
     def split(self, requests: Sequence[JudgeRequest]) -> list[list[JudgeRequest]]:
         """Split criteria into requests to the server with at most as many questions as it takes."""
@@ -341,19 +313,23 @@ class DecisionModelJudge:
         room = 0
         for request in requests:
             count = len(questions_on(request.criterion, show_request(request)))
-            if count > room or not groups:
+            if count > room:
                 groups.append([])
-                room = self._most_questions
+                room = self._most["questions"]
             groups[-1].append(request)
             room -= count
         return groups
 
+    def _why_unfit(self, request: JudgeRequest) -> str:
+        """Return why the server cannot be asked about a criterion; empty if it can."""
+        for what, size in _sizes(questions_on(request.criterion, show_request(request))).items():
+            if size > self._most[what]:
+                most = f"{self.backend} takes at most {self._most[what]}; use fewer options or another judge"
+                return f"criterion {request.criterion.name!r} has {size} {what}, but {most}"
+        return ""
+
     async def _ask_together(self, requests: Sequence[JudgeRequest]) -> _Replies:
         asking = Asking(self.contract, requests)
-        if problem := self._why_too_large(asking):
-            alone = [self._ask_together([one]) for one in requests] if len(requests) > 1 else []
-            error = JudgeError(f"criterion {requests[0].criterion.name!r} {problem}")
-            return [reply for group in await asyncio.gather(*alone) for reply in group] or [error]
         submissions, compared = (requests[0].submission,), bool(show_request(requests[0]).names)
         failures: _Replies = [ReplyError("no answer")] * len(requests)
         try:
@@ -370,40 +346,29 @@ class DecisionModelJudge:
         else:
             assert reply.exchange is not None
             if reply.answer is None:
-                asking.refuse()
+                asking.found = dict.fromkeys(asking.asked)
             first = replace(model_reply(reply.exchange, Answer(code=None), reply.shown), answer=None)
         first = replace(first, probability_source="decision_model", probability_backend=self.backend)
         shared = VoteExchange(shared_with=requests[0].criterion.name)
-        others = replace(first, usage=None, cost=None, exchanged=shared)
-        return [
-            replace(others if place else first, probabilities=asking.probabilities(place))
-            if asking.is_answered(place)
-            else failure
-            for place, failure in enumerate(failures)
-        ]
-
-    def _why_too_large(self, asking: Asking) -> str:
-        """Return why the server takes no request with these questions; empty if it does."""
-        count, labels = asking.size
-        if labels > self._most_labels:
-            most = f"{self.backend} takes at most {self._most_labels}"
-            return f"has {labels} answers, but {most}; use fewer options or another judge"
-        most = f"{self.backend} takes at most {self._most_questions}"
-        too_many = f"needs {count} questions, but {most}; divide it into several criteria"
-        return too_many if count > self._most_questions else ""
+        outcomes = [first, *[replace(first, usage=None, cost=None, exchanged=shared)] * (len(requests) - 1)]
+        replies = [asking.reply(place, outcome) for place, outcome in enumerate(outcomes)]
+        return [one or failure for one, failure in zip(replies, failures, strict=True)]
 
     def _learns_limit(self, error: JudgeError, asking: Asking) -> bool:
         """Remember the limit that an error names; return whether the request exceeded it."""
         limit = limit_in(str(error)) if type(error) is RequestRefusedError else None
-        count, labels = asking.size
-        if not limit or limit >= max(count, labels):
-            return False
-        if labels > limit and (count <= limit or NAMES_LABELS.search(str(error))):
-            self._most_labels = limit
-        else:
-            self._most_questions = limit
-        return True
+        sizes = _sizes([question for _, question in asking.asked.values()])
+        over = [what for what, size in sizes.items() if limit and size > limit]
+        if limit and over:
+            is_labels = over[0] == "answers" and (len(over) == 1 or NAMES_LABELS.search(str(error)))
+            self._most["answers" if is_labels else "questions"] = limit
+        return bool(over)
 
     async def aclose(self) -> None:
         """Close the model's connections; the next request reopens them."""
         await self.client.aclose()
+
+
+def _sizes(questions: Sequence[DecisionQuestion]) -> dict[str, int]:
+    """Return the largest number of answers to a question, and the number of questions."""
+    return {"answers": max(len(one.choices) for one in questions), "questions": len(questions)}

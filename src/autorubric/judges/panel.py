@@ -73,9 +73,9 @@ class PanelMember:
         """The models that the judge calls; empty if it calls none."""
         return self.judge.models if isinstance(self.judge, ModelAsker) else ()
 
-    @property
+    @cached_property
     def asks_whole_items(self) -> bool:
-        """Whether the judge is asked about all criteria of an item together, whatever the grader's setting."""
+        """Whether the judge is asked about all criteria of an item together, whatever the grader says."""
         return getattr(type(self.judge), "asks_whole_items", False) is True
 
     @property
@@ -198,8 +198,7 @@ def _config_of(judge: Judge) -> LLMConfig | None:
     return judge.client.config if isinstance(judge, ModelJudge | DecisionModelJudge) else None
 
 
-DECISION: Final = "decision:"
-"""Prefix of the names of decision models."""
+DECISION: Final = "decision:"  # prefix of the names of decision models
 _OWN: Final = ("lexical", "supervised", "recorded")
 _NAMED: Final = re.compile(r"([\w.@+ -]+)=(.+)", re.DOTALL)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from types import TracebackType
@@ -188,20 +188,6 @@ class LLMClient:
                 sample=sample,
             )
         )
-
-    def ask_text(
-        self,
-        messages: Sequence[Message],
-        *,
-        read: Callable[[str], T],
-        schema: ReplySchema | None = None,
-        sample: int = 0,
-    ) -> Coroutine[Any, Any, Exchange[T]]:
-        """Send a question and return the exchange; `read` converts the reply's raw text to the answer.
-
-        The other arguments and the errors are the same as in `ask`.
-        """
-        return self.converse(ModelQuestion(tuple(messages), read, schema, sample))
 
     @overload
     async def generate(

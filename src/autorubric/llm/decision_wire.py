@@ -1,14 +1,11 @@
-"""The two wire contracts of decision models.
-
-A request to a decision model is a `ModelRequest` whose only message is the JSON of the shared text and the
-questions. The text of the reply is the JSON of its answers.
-"""
+"""The two wire contracts of decision models: a message is the JSON of questions, a reply that of answers."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from functools import partial
 from typing import Final, Literal
 from urllib.parse import urlsplit
 
@@ -18,7 +15,9 @@ from autorubric.llm.wire import Wire, usage_of
 from autorubric.support.objects import Json
 
 Contract = Literal["systemone", "openai"]
-"""The contract of a decision model: System One, or OpenAI Decisions."""
+_USAGE: Final = {"input_tokens": "prompt_tokens", "output_tokens": "completion_tokens"} | {
+    "input_tokens_details": "prompt_tokens_details"
+}
 _LIMIT: Final = re.compile(
     r"(?:at most|no more than|up to|max(?:imum)?(?:_(?:length|items))?|limit(?:ed)?)\b\D{0,40}?(\d+)", re.I
 )
@@ -32,12 +31,9 @@ def limit_in(message: str) -> int | None:
     return int(found[1]) if found and ("question" in message or NAMES_LABELS.search(message)) else None
 
 
-def _url(path: str, version: str) -> Callable[[str, str], str]:
-    def url(api_base: str, model: str) -> str:
-        base = api_base.rstrip("/")
-        return base if base.endswith(path) else base + ("" if urlsplit(base).path else version) + path
-
-    return url
+def _url(path: str, api_base: str, model: str) -> str:
+    base = api_base.rstrip("/")
+    return base if base.endswith(path) else base + ("" if urlsplit(base).path else "/v1") + path
 
 
 def _body(request: ModelRequest, secret_params: Mapping[str, Json]) -> bytes:
@@ -54,15 +50,13 @@ def decisions_in(envelope: Json, model: str) -> ModelReply | None:
         return None
     served, usage = envelope.get("model"), envelope.get("usage")
     if isinstance(usage, dict):
-        names = {"input_tokens": "prompt_tokens", "output_tokens": "completion_tokens"}
-        names["input_tokens_details"] = "prompt_tokens_details"
-        usage = {names.get(name, name): count for name, count in usage.items()}
+        usage = {_USAGE.get(name, name): count for name, count in usage.items()}
     text = json.dumps(answers, ensure_ascii=False)
     return ModelReply(text, served if served and isinstance(served, str) else model, usage_of(usage))
 
 
 WIRES: Final[Mapping[str, Wire]] = {
-    "systemone_decisions": Wire(_url("/systemone", "/v1"), _body, decisions_in, "an answer to questions"),
-    "openai_decisions": Wire(_url("/decisions", "/v1"), _body, decisions_in, "an answer to questions"),
+    f"{contract}_decisions": Wire(partial(_url, path), _body, decisions_in, "an answer to questions")
+    for contract, path in (("systemone", "/systemone"), ("openai", "/decisions"))
 }
 """The wire of each transport, which is the contract followed by `_decisions`."""

@@ -20,17 +20,14 @@ class LiteLLMDecisions(LiteLLMTransport):
     def _fixed_arguments(self, litellm: Any) -> dict[str, Any]:
         if not hasattr(litellm, "asystemone"):
             raise MissingDependencyError(
-                "decision models require litellm 1.105 or later; run `pip install -U litellm`, or set api_base "
-                "to reach a server directly"
+                "decision models require litellm 1.105; run `pip install -U litellm`, or set api_base"
             )
         return super()._fixed_arguments(litellm)
 
     async def _call(self, litellm: Any, arguments: Mapping[str, Any]) -> Any:
         return await (litellm.asystemone if "state" in arguments else litellm.adecisions)(**arguments)
 
-    def _arguments(
-        self, request: ModelRequest, fixed: Mapping[str, Any]
-    ) -> tuple[dict[str, Any], tuple[str, ...]]:
+    def _arguments(self, request: ModelRequest, fixed: Mapping[str, Any]) -> Any:
         return {**request.params, **json.loads(request.messages[0].content), **fixed}, ()
 
     def _reply_in(self, response: Any, model: str) -> ModelReply | None:

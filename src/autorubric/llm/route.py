@@ -86,8 +86,8 @@ def demand_images(config: LLMConfig) -> None:
     """Raise an `ArgumentError` if it is not known that the model takes images."""
     if config.transport in WIRES:
         raise ArgumentError(
-            f"the decision model {config.model!r} is asked about texts only, but the submission or its prompt "
-            "has images; use another judge"
+            f"the decision model {config.model!r} is asked about texts only, but the submission or its "
+            "prompt has images; use another judge"
         )
     takes = config.takes_images
     if takes is None and (config.api_base is None or is_openai_itself(config.api_base)):

@@ -257,4 +257,3 @@ class Wire(NamedTuple):
 
 
 CHAT: Final = Wire(completions_url, request_body, reply_in, "a chat completion")
-"""The OpenAI chat protocol."""

@@ -18,15 +18,8 @@ from autorubric.runs.items import sum_if_known
 from autorubric.runs.reopen import stored_policy
 from autorubric.runs.result import EvalResult
 from autorubric.scoring.policies import AggregationPolicy
-from autorubric.scoring.report_builder import (
-    Band,
-    GradingPolicy,
-    confidence_of,
-    criterion_report,
-    is_in_band,
-    probability_of,
-    spend,
-)
+from autorubric.scoring.probabilities import Band, is_in_band, probability_of
+from autorubric.scoring.report_builder import GradingPolicy, confidence_of, criterion_report, spend
 from autorubric.scoring.votes import Decision, JudgeVote
 from autorubric.support.blocks import Block, CurveBlock, ScalarBlock, TableBlock, render_text
 from autorubric.support.objects import Json
@@ -210,11 +203,8 @@ class EscalationPoint:
     def blocks(self) -> list[Block]:
         """Return the results as renderable blocks."""
         figures = (
-            *(
-                [("band", "{:g} to {:g}".format(*self.band))]
-                if self.band
-                else [("threshold", self.threshold)]
-            ),
+            ("threshold", self.threshold),
+            ("band", self.band and "{:g} to {:g}".format(*self.band)),
             ("criteria judged", self.cells),
             ("escalated", self.escalated),
             ("votes", self.votes),
@@ -418,12 +408,12 @@ def choose_band(
         raise ArgumentError("no labelled criterion has votes with probabilities, which a band requires")
 
     def errors(band: Band) -> int:
-        made = [cell.strong if cell.is_escalated(0.0, band) else cell.first for cell in cells]
-        return sum(one != cell.truth for one, cell in zip(made, cells, strict=True))
+        return sum(
+            cell.truth != (cell.strong if cell.is_escalated(0.0, band) else cell.first) for cell in cells
+        )
 
     most = sum(cell.strong != cell.truth for cell in cells) + max_loss * len(cells)
     bands = [(low / 20, high / 20) for high in range(21) for low in range(high + 1)]
-    # The band of all probabilities makes the same errors as the strong panel, except above its upper end.
     fine = [band for band in bands if errors(band) <= most + 1e-9] or [(0.0, 1.0)]
     return min(fine, key=lambda band: sum(cell.is_escalated(0.0, band) for cell in cells))
 

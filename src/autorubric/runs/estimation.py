@@ -149,9 +149,9 @@ class _Tally:
         if not isinstance(judge, ModelAsker) or not judge.models:
             return
         requests: list[JudgeRequest] = [call.request for call in batch]
-        is_decision = isinstance(judge, DecisionModelJudge)
-        expected = 0 if is_decision else REPLY_TOKENS_A_CRITERION * len(batch)
-        for part in judge.split(requests) if isinstance(judge, DecisionModelJudge) else [requests]:
+        decision = judge if isinstance(judge, DecisionModelJudge) else None
+        expected = 0 if decision else REPLY_TOKENS_A_CRITERION * len(batch)
+        for part in decision.split(requests) if decision else [requests]:
             if (prompt := judge.prompt_for(part)) is None:
                 continue
             self.calls += 1
@@ -248,13 +248,10 @@ def _notes(
             f"{REPLY_TOKENS_A_CRITERION} tokens per criterion in a reply. Retries, and repeats after "
             "unreadable replies, are not included."
         )
+    if any(isinstance(member.judge, DecisionModelJudge) and member.models for member in grader.members):
+        yield "Decision models: replies count no tokens; a server with lower limits needs more requests."
     if images:
         yield f"The tokens of {images} images are not counted, because their number depends on the provider."
-    if any(isinstance(member.judge, DecisionModelJudge) and member.models for member in grader.members):
-        yield (
-            "Decision models: replies are assumed to have no tokens, and a server with lower limits than its "
-            "contract's may need more requests than estimated."
-        )
     if at_most:
         yield "The actual figures may be lower if votes are skipped or criteria are not escalated."
     if stored:

@@ -165,24 +165,21 @@ class RunWriter:
 
     def note_moving_targets(self) -> None:
         """Add a notice, also to the manifest, on each decision model whose name is not the version served."""
-        # Imported late, because opening a run needs nothing of `llm`.
-        from autorubric.llm.names import wire_name
-
-        manifest, judges = (
-            self._opened.manifest,
-            mapping_in(mapping_in(self._opened.manifest, "asking"), "judges"),
-        )
-        found: list[Any] = list(manifest.get("moving_targets") or ())
+        manifest = self._opened.manifest
+        judges = mapping_in(mapping_in(manifest, "asking"), "judges")
+        found: Any = manifest.get("moving_targets") or []
         for judge, served in self._served.items():
-            name = wire_name(str(mapping_in(judges, judge).get("model", judge)))
+            # Servers name a model without its provider.
+            name = str(mapping_in(judges, judge).get("model", judge)).rpartition("/")[2]
             told = (
                 f"judge {judge!r}: {name} is a moving target, which can mean another version tomorrow; the "
-                f"answers are from {', '.join(sorted(served))}. Set the version as the model to repeat the run"
+                f"answers are from {', '.join(sorted(served))}. Use the version as the model to repeat it"
             )
-            if told not in found and (name.endswith("-latest") or {*map(wire_name, served)} != {name}):
-                found.append(told)
+            if told not in found and (
+                name.endswith("-latest") or {one.rpartition("/")[2] for one in served} != {name}
+            ):
+                manifest["moving_targets"] = found = [*found, told]
                 self._opened.notices.append(told)
-                manifest["moving_targets"] = found
 
     def finish(self, done: GradedItem) -> None:
         """Store the result of grading an item."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from numbers import Real
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from autorubric.criteria.base import BaseCriterion
-from autorubric.criteria.values import Answer
+from autorubric.criteria.values import Answer, Level
 from autorubric.errors import ReplyError
-from autorubric.scoring.votes import Probabilities
+from autorubric.scoring.votes import JudgeVote, Probabilities
 from autorubric.support.reading_errors import short_repr
 
 ABSTENTION: Final = "CANNOT_ASSESS"
@@ -248,3 +248,24 @@ def is_certain(criterion: BaseCriterion, probabilities: Probabilities, answer: A
         return False
     pairs = zip(by_part(criterion, certain), by_part(criterion, probabilities), strict=True)
     return all({key for key, p in given.items() if p} == {*one} for (_, one), (_, given) in pairs)
+
+
+Band: TypeAlias = tuple[float, float]  # a lower and an upper probability, in [0, 1]
+
+
+def probability_of(criterion: BaseCriterion, votes: Sequence[JudgeVote]) -> float | None:
+    """Return the mean probability that a band applies to (see `EscalationConfig`); None if it is unknown."""
+    given = [(one.probabilities, one.weight) for one in votes if one.probabilities is not None]
+    if not given:
+        return None
+    mean: Any = mean_probabilities(criterion, [one for one, _ in given], lambda part: [w for _, w in given])
+    if criterion.level == "binary":
+        return float(mean.get(criterion.answers()[-1].label, 0.0))
+    return min(max(shares.values()) for _, shares in by_part(criterion, mean))
+
+
+def is_in_band(level: Level, probability: float | None, band: Band) -> bool:
+    """Return whether a criterion with this probability is escalated; see `EscalationConfig`."""
+    if probability is None or level != "binary":
+        return probability is None or probability < band[1]
+    return band[0] <= probability <= band[1]

@@ -10,11 +10,11 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
 
 from autorubric.criteria.base import BaseCriterion
-from autorubric.criteria.values import Level, Submission, VerdictCounts
+from autorubric.criteria.values import Submission, VerdictCounts
 from autorubric.errors import TokenUsage
 from autorubric.scoring.decisions import decide_by_judge, decide_panel
 from autorubric.scoring.policies import AggregationPolicy, CannotAssessConfig, LengthPenalty, RubricGroup
-from autorubric.scoring.probabilities import by_part, mean_probabilities
+from autorubric.scoring.probabilities import is_in_band, probability_of
 from autorubric.scoring.reports import EnsembleCriterionReport, EnsembleEvaluationReport
 from autorubric.scoring.score import (
     Entry,
@@ -45,9 +45,8 @@ class EscalationRule(BaseModel):
 
     @model_serializer(mode="wrap")
     def _write(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Omit the band of runs without one, which were stored before there were bands."""
-        written = handler(self)
-        return {name: value for name, value in written.items() if name != "band" or value is not None}
+        """Omit an absent band, so that the entry is that of older runs."""
+        return {name: value for name, value in handler(self).items() if value is not None}
 
     def threshold_of(self, criterion: BaseCriterion) -> float:
         """Return the confidence below which this criterion is escalated."""
@@ -66,32 +65,6 @@ class EscalationRule(BaseModel):
             return is_in_band(criterion.level, probability_of(criterion, votes), self.band)
         confidence = confidence_of(votes, decision)
         return confidence is None or confidence < self.threshold_of(criterion)
-
-
-Band: TypeAlias = tuple[float, float]
-"""A lower and an upper probability, in [0, 1]."""
-
-
-def probability_of(criterion: BaseCriterion, votes: Sequence[JudgeVote]) -> float | None:
-    """Return the mean probability of a binary criterion's positive answer, for other levels of the top one.
-
-    With parts, it is the smallest one of the parts. It is None if no vote has probabilities.
-    """
-    given = [vote for vote in votes if vote.probabilities is not None]
-    if not given:
-        return None
-    weights = [vote.weight for vote in given]
-    mean = mean_probabilities(criterion, [vote.probabilities or {} for vote in given], lambda part: weights)
-    if criterion.level == "binary":
-        return float(mean.get(str(criterion.answers()[-1].label), 0.0))  # type: ignore[arg-type]
-    return min(max(shares.values()) for _, shares in by_part(criterion, mean))
-
-
-def is_in_band(level: Level, probability: float | None, band: Band) -> bool:
-    """Return whether a criterion with this probability is escalated; see `EscalationConfig`."""
-    if probability is None or level != "binary":
-        return probability is None or probability < band[1]
-    return band[0] <= probability <= band[1]
 
 
 def confidence_of(votes: Sequence[JudgeVote], decision: Decision) -> float | None:

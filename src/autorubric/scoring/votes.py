@@ -97,8 +97,8 @@ class JudgeVote:
     @property
     def reason_shown(self) -> str:
         """The reason, or for a vote of a decision model the remark that it gives none."""
-        is_silent = self.probability_source == "decision_model" and not self.reason
-        return "no reason given by this kind of judge" if is_silent else self.reason
+        told = "no reason given by this kind of judge"
+        return self.reason or (told if self.probability_source == "decision_model" else "")
 
     @property
     def probability_origin(self) -> str:

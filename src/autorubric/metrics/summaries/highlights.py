@@ -347,21 +347,17 @@ def metric_warnings(
         shown = {x: why for x, why in reasons.items() if has_scores or not x.startswith("score_")}
         who = "panel" if kind == "panel" else f"judge {name}"
         texts += _rater_warnings(who, metrics, shown)
-        # A judge of another kind gives reasons, which show whether it passes everything.
         texts += _no_better_than_passing(who, metrics) if has_probabilities else []
     return texts
 
 
 def _no_better_than_passing(who: str, rater: RaterMetrics) -> list[str]:
     """Warn of binary criteria on which a judge that answers MET to everything is at least as accurate."""
-
-    def shown(rate: float | None) -> str:
-        return "undefined" if rate is None else f"{rate:.3f}"
-
     return [
-        f"{who}: on {one.name}, a judge that passes everything would reach the same accuracy or a higher one: "
-        f"{one.support_true / one.n_samples:.3f}, compared with {one.accuracy:.3f} (sensitivity "
-        f"{shown(one.sensitivity)}, specificity {shown(one.specificity)})"
+        f"{who}: on {one.name}, a judge that passes everything would reach the same accuracy or a higher "
+        f"one: {one.support_true / one.n_samples:.3f}, compared with {one.accuracy:.3f} (sensitivity "
+        + ", specificity ".join("-" if x is None else f"{x:.3f}" for x in (one.sensitivity, one.specificity))
+        + ")"
         for one in rater.per_criterion
         if isinstance(one, CriterionMetrics) and one.accuracy is not None
         if one.accuracy * one.n_samples <= one.support_true + 1e-9
