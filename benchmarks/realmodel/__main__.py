@@ -52,6 +52,7 @@ class Outcome:
 
     llm_calls: LLMCalls
     logprobs: int | None
+    items: int
     verdicts: int = 0
     answered: int = 0
     abstained: int = 0
@@ -77,7 +78,7 @@ class Outcome:
 
 def measure(api_base: str, llm_calls: LLMCalls, logprobs: int | None, *, items: int = 12) -> Outcome:
     """Grade items of the demonstration with the model at an address, one request at a time."""
-    demo, outcome = demo_dataset(), Outcome(llm_calls=llm_calls, logprobs=logprobs)
+    demo, outcome = demo_dataset(), Outcome(llm_calls=llm_calls, logprobs=logprobs, items=items)
     config = LLMConfig(
         model="openai/gemma",
         api_base=api_base,

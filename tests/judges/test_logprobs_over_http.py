@@ -31,7 +31,7 @@ MISSING = "the provider does not return log-probabilities of alternative tokens"
 
 def config(server: OpenAIServer, transport: Any = "openai_compatible", **fields: Any) -> LLMConfig:
     """The server's model, asked for log-probabilities."""
-    settings = {"model": "openai/gpt-4o-mini", "api_key": "k", "max_retries": 0, "logprobs": 5, **fields}
+    settings = {"model": "openai/gpt-5.4", "api_key": "k", "max_retries": 0, "logprobs": 5, **fields}
     return LLMConfig(api_base=server.api_base, transport=transport, **settings)
 
 
@@ -56,7 +56,7 @@ def test_the_distribution_is_read_and_says_where_it_is_from(
     (reply,) = ask(config(openai_server, transport))
     assert reply.probabilities == pytest.approx(SHARES, abs=1e-5)
     assert (reply.probability_source, reply.probability_reason) == ("logprobs", None)
-    assert reply.probability_backend == "gpt-4o-mini"
+    assert reply.probability_backend == "openai/gpt-5.4".partition("/")[2]
     (request,) = openai_server.log()
     assert (request["body"]["logprobs"], request["body"]["top_logprobs"]) == (True, 5)
 
