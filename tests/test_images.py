@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from autorubric import (
     Criterion,
@@ -22,6 +23,7 @@ from autorubric import (
     RubricDataset,
     estimate,
 )
+from autorubric.cli.app import app
 from autorubric.criteria import Submission, image_part
 from autorubric.errors import ArgumentError, AutorubricError, DatasetError, FileError
 from autorubric.judges import JudgeRequest
@@ -385,6 +387,8 @@ def test_a_run_with_images_is_reopened_and_shown(openai_server: OpenAIServer, tm
     exchange = found.exchanges("cat")[0]
     assert "[image 1]" in exchange.exchanged.messages[1][1]
     assert "base64" not in (tmp_path / "run" / "prompts.jsonl").read_text("utf-8")
+    shown = CliRunner().invoke(app, ["show", str(tmp_path / "run"), "--item", "cat"])
+    assert "Look:\n[image 1]" in shown.output
     found.to_html(tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text("utf-8")
     assert data_url(png()) in page

@@ -182,8 +182,8 @@ def shorten_turns(turns: Sequence[Turn], most: int, omitted: Omitted) -> tuple[s
     """
     count = len(turns)
     sizes = [len(conversation_text([turn])) + 1 for turn in turns]
-    long = [at for at, size in enumerate(sizes) if size > most // 2]
-    turns = [_shorten_turn(one, most // 3, omitted) if at in long else one for at, one in enumerate(turns)]
+    long = [size > most // 2 for size in sizes]
+    turns = [_shorten_turn(one, most // 3, omitted) if long[at] else one for at, one in enumerate(turns)]
     sizes = [len(conversation_text([turn])) + 1 for turn in turns]
     head = 0 if omitted == "start" else max(1, _fitting(sizes, most // 2 if omitted == "middle" else most))
     tail = 0
@@ -192,9 +192,9 @@ def shorten_turns(turns: Sequence[Turn], most: int, omitted: Omitted) -> tuple[s
     stop = count - tail
     parts = [conversation_text(turns[:head]), conversation_text(turns[stop:])]
     if head < stop:
-        parts.insert(1, f"[turns omitted: {stop - head}, which are {_spans((head + 1, stop))} of {count}]")
+        parts.insert(1, f"[turns omitted: {stop - head} ({_spans((head + 1, stop))} of {count})]")
     shown = f"turns {_spans((1, head), (stop + 1, count))} of {count}"
-    if in_part := [(at + 1, at + 1) for at in long if at < head or at >= stop]:
+    if in_part := [(at, at) for at, cut in enumerate(long, 1) if cut and not head < at <= stop]:
         shown += f" ({_spans(*in_part)} in part)"
     return "\n".join(filter(None, parts)), shown
 
@@ -220,8 +220,7 @@ def _spans(*spans: tuple[int, int]) -> str:
 
 
 def _indent(text: str) -> str:
-    """Indent every line, so that no content can be mistaken for another turn or call."""
-    # The full stop keeps an empty last line.
+    """Indent every line, also an empty last one, so that no content can pass for another turn or call."""
     return "  ".join(["", *f"{text}.".splitlines(keepends=True)])[:-1]
 
 
