@@ -282,7 +282,7 @@ def test_models_that_do_not_take_images_are_refused_before_any_request(
 
 def test_litellm_knows_which_models_take_images(openai_server: OpenAIServer) -> None:
     """A model at its provider's own address is looked up in litellm's table."""
-    for name, fits in (("gpt-4o", True), ("gpt-3.5-turbo", False)):
+    for name, fits in (("gpt-6-luna", True), ("groq/openai/gpt-oss-120b", False)):
         grader = CriterionGrader(judges=[LLMConfig(model=name)])
         dataset = RubricDataset(rubric=small_rubric(), items=[DataItem(submission=PARTS)])
         if fits:
