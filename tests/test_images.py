@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from autorubric import (
     Criterion,
@@ -22,6 +23,7 @@ from autorubric import (
     RubricDataset,
     estimate,
 )
+from autorubric.cli.app import app
 from autorubric.criteria import Submission, image_part
 from autorubric.errors import ArgumentError, AutorubricError, DatasetError, FileError
 from autorubric.judges import JudgeRequest
@@ -280,7 +282,7 @@ def test_models_that_do_not_take_images_are_refused_before_any_request(
 
 def test_litellm_knows_which_models_take_images(openai_server: OpenAIServer) -> None:
     """A model at its provider's own address is looked up in litellm's table."""
-    for name, fits in (("gpt-4o", True), ("gpt-3.5-turbo", False)):
+    for name, fits in (("gpt-6-luna", True), ("groq/openai/gpt-oss-120b", False)):
         grader = CriterionGrader(judges=[LLMConfig(model=name)])
         dataset = RubricDataset(rubric=small_rubric(), items=[DataItem(submission=PARTS)])
         if fits:
@@ -385,6 +387,8 @@ def test_a_run_with_images_is_reopened_and_shown(openai_server: OpenAIServer, tm
     exchange = found.exchanges("cat")[0]
     assert "[image 1]" in exchange.exchanged.messages[1][1]
     assert "base64" not in (tmp_path / "run" / "prompts.jsonl").read_text("utf-8")
+    shown = CliRunner().invoke(app, ["show", str(tmp_path / "run"), "--item", "cat"])
+    assert "Look:\n[image 1]" in shown.output
     found.to_html(tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text("utf-8")
     assert data_url(png()) in page

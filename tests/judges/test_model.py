@@ -219,7 +219,7 @@ def test_whole_turns_of_a_conversation_are_omitted(policy: str, shown: str) -> N
     assert (reply.shown, reply.truncated) == (shown, True)
     last = transport.prompts[-1]
     assert f"you see {shown}. What is omitted is not absent." in last
-    assert re.findall(r"(?m)^\[43 turns omitted: (.*) of 60\]$", last)
+    assert re.findall(r"(?m)^\[turns omitted: 43 \((.*) of 60\)\]$", last)
     assert [mark for mark in ("START", "RESULT 30", "END") if mark in last] == {
         "start": ["END"],
         "middle": ["START", "END"],

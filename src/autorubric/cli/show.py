@@ -19,7 +19,7 @@ from autorubric.cli.gates import fail_under_option, max_lost_option
 from autorubric.cli.options import Columns, JsonFlag, RunFolder, flag, option
 from autorubric.cli.output import open_in_browser, print_blocks, print_json, report_json, run_blocks
 from autorubric.cli.runs import open_stored_run, run_counts
-from autorubric.criteria.values import MAX_LOST
+from autorubric.criteria.values import MAX_LOST, Submission
 from autorubric.errors import ArgumentError
 from autorubric.runs.export import ExportFormat, ExportTable
 from autorubric.runs.items import ItemResult
@@ -166,7 +166,8 @@ def _show_item(run: Path, result: autorubric.EvalResult, item: str, *, prompts: 
         }
         print_json(content | ({} if exchanges is None else {"exchanges": exchanges}))
         return Exit.DONE
-    text = found.item.submission
+    given = found.item.submission
+    text = Submission.parse(given).text if isinstance(given, list) else given
     shown = text if isinstance(text, str) else json.dumps(text, ensure_ascii=False, indent=2)
     cut = f"{shown[:_WIDEST_TEXT]}\n[… {len(shown) - _WIDEST_TEXT:,} more characters]"
     blocks: list[Block] = [TextBlock(title=f"Item {item}", text=shown if len(shown) <= _WIDEST_TEXT else cut)]

@@ -13,14 +13,12 @@ from typing import Any, Final, Literal, TypeAlias
 from autorubric.errors import ArgumentError
 from autorubric.support.images import Image, read_image
 from autorubric.support.json_text import parse_json
-from autorubric.support.objects import Json
+from autorubric.support.objects import Json, maker_of
 from autorubric.support.reading_errors import SyntaxFault, short_repr
 
 Omitted: TypeAlias = Literal["start", "middle", "end"]
 
 _ROLE: Final = re.compile(r"[A-Za-z][\w-]*")
-# Everything that may be shown as the start of a new line, with the line break of Windows as one.
-_LINE_BREAK: Final = re.compile("\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 _LABEL: Final = re.compile(r"\[(?=(?:query )?image \d)")
 TURN_KEYS: Final = ("role", "content", "name", "tool_calls", "tool_call_id")
 
@@ -67,6 +65,9 @@ class Turn:
     tool_call_id: str | None = None
 
 
+_make_turn: Final = maker_of(Turn)
+
+
 def read_turns(messages: Sequence[Any], images: list[Image]) -> tuple[Turn, ...]:
     """Return the messages of a conversation as turns, and add their images."""
     if not messages:
@@ -93,11 +94,11 @@ def _read_turn(message: Any, at: str, images: list[Image]) -> Turn:
         content = read_parts(content, f"{at}.content", images)
     if role != "tool" and call_id is not None:
         raise ArgumentError(f"{at}: only a turn with the role 'tool' has a tool_call_id; got role {role!r}")
-    return Turn(
+    return _make_turn(
         role=role,
         text=content,
         name=_read_name(given, "name", at),
-        tool_calls=tuple(_read_call(call, f"{at}.tool_calls[{i}]") for i, call in enumerate(calls)),
+        tool_calls=tuple([_read_call(call, f"{at}.tool_calls[{i}]") for i, call in enumerate(calls)]),
         tool_call_id=call_id,
     )
 
@@ -181,8 +182,8 @@ def shorten_turns(turns: Sequence[Turn], most: int, omitted: Omitted) -> tuple[s
     """
     count = len(turns)
     sizes = [len(conversation_text([turn])) + 1 for turn in turns]
-    long = [at for at, size in enumerate(sizes) if size > most // 2]
-    turns = [_shorten_turn(one, most // 3, omitted) if at in long else one for at, one in enumerate(turns)]
+    long = [size > most // 2 for size in sizes]
+    turns = [_shorten_turn(one, most // 3, omitted) if long[at] else one for at, one in enumerate(turns)]
     sizes = [len(conversation_text([turn])) + 1 for turn in turns]
     head = 0 if omitted == "start" else max(1, _fitting(sizes, most // 2 if omitted == "middle" else most))
     tail = 0
@@ -191,9 +192,9 @@ def shorten_turns(turns: Sequence[Turn], most: int, omitted: Omitted) -> tuple[s
     stop = count - tail
     parts = [conversation_text(turns[:head]), conversation_text(turns[stop:])]
     if head < stop:
-        parts.insert(1, f"[turns omitted: {stop - head}, which are {_spans((head + 1, stop))} of {count}]")
+        parts.insert(1, f"[turns omitted: {stop - head} ({_spans((head + 1, stop))} of {count})]")
     shown = f"turns {_spans((1, head), (stop + 1, count))} of {count}"
-    if in_part := [(at + 1, at + 1) for at in long if at < head or at >= stop]:
+    if in_part := [(at, at) for at, cut in enumerate(long, 1) if cut and not head < at <= stop]:
         shown += f" ({_spans(*in_part)} in part)"
     return "\n".join(filter(None, parts)), shown
 
@@ -219,8 +220,8 @@ def _spans(*spans: tuple[int, int]) -> str:
 
 
 def _indent(text: str) -> str:
-    """Indent every line, so that no content can be mistaken for another turn or call."""
-    return "  " + _LINE_BREAK.sub(r"\g<0>  ", text)
+    """Indent every line, also an empty last one, so that no content can pass for another turn or call."""
+    return "  ".join(["", *f"{text}.".splitlines(keepends=True)])[:-1]
 
 
 def _quote(name: str) -> str:
