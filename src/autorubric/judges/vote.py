@@ -6,7 +6,7 @@ import asyncio
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
+from contextlib import AbstractAsyncContextManager
 from contextvars import Context, copy_context
 from dataclasses import replace
 from functools import partial
@@ -29,6 +29,7 @@ from autorubric.judges.base import (
 )
 from autorubric.judges.panel import PanelMember
 from autorubric.llm.budget import OneCall
+from autorubric.llm.interception import vote_within
 from autorubric.scoring.probabilities import probable_answer, read_probabilities
 from autorubric.scoring.votes import JudgeVote, VoteExchange, make_vote
 from autorubric.support.concurrency import NoStrayCancellation, call_in_thread
@@ -55,7 +56,7 @@ async def cast_vote(member: PanelMember, request: JudgeRequest, *, clock: Clock 
     try:
         if (problem := request.criterion.why_inapplicable(request.submission)) is not None:
             raise JudgeError(problem)
-        async with _count_call(member):
+        async with _count_call(member, request):
             outcome = reply_of(await call_judge(member.judge.ask, request, member.judge_id))
     except JudgeError as error:
         outcome = error
@@ -71,7 +72,7 @@ async def cast_votes(
     started = clock()
     outcomes: Sequence[JudgeReply | JudgeError | BudgetError]
     try:
-        async with _count_call(member):
+        async with _count_call(member, *requests):
             outcomes = await ask_judge_many(member.judge, requests, judge_id=member.judge_id)
     except JudgeError as error:
         outcomes = shared_error(error, len(requests))
@@ -82,9 +83,12 @@ async def cast_votes(
     ]
 
 
-def _count_call(member: PanelMember) -> AbstractAsyncContextManager[None]:
+def _count_call(member: PanelMember, *requests: JudgeRequest) -> AbstractAsyncContextManager[None]:
     """Count a call in the current budget; requests to models are counted when they are sent."""
-    return OneCall() if member.counts_as_call else nullcontext()
+    if member.counts_as_call:
+        return OneCall()
+    names = [request.criterion.name or "" for request in requests]
+    return vote_within(requests[0].item_id, member.judge_id, *names)
 
 
 class _ThreadCast(NamedTuple):
