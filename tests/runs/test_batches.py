@@ -43,6 +43,8 @@ def _config(server: OpenAIServer, kind: str = "openai", **changes: Any) -> LLMCo
             api_base=server.url,
             **{**price, "retry_min_wait": 0, **changes},
         )
+    if kind == "litellm":
+        changes = {"model": "openai/gpt-4o-mini", "transport": "litellm", **changes}
     given = {"model": "m", "api_base": server.api_base, **price, "retry_min_wait": 0, **changes}
     return LLMConfig(**given)
 
@@ -82,7 +84,7 @@ def _votes(result: EvalResult) -> list[Any]:
     return sorted(found, key=repr)
 
 
-@pytest.mark.parametrize("kind", ["openai", "anthropic"])
+@pytest.mark.parametrize("kind", ["openai", "litellm", "anthropic"])
 def test_a_batch_gives_the_votes_of_a_direct_run(
     kind: str, tmp_path: Path, openai_server: OpenAIServer
 ) -> None:
@@ -96,7 +98,10 @@ def test_a_batch_gives_the_votes_of_a_direct_run(
     assert set(openai_server.batches()["paid"].values()) == {1}
     assert len(openai_server.batches()["paid"]) == 8
     assert done.total_completion_cost == pytest.approx(8 * (100e-5 + 20 * 2e-5) / 2)
-    if kind == "openai":
+    report = done.item_results[0].report
+    assert report is not None
+    assert {vote.latency_seconds for vote in report.report[0].votes} == {None}
+    if kind != "anthropic":
         direct = _run(tmp_path / "direct", _config(openai_server, kind), batch=False)
         assert [v[:-1] for v in _votes(direct)] == [v[:-1] for v in _votes(done)]
         assert direct.item_results.tally.mean_score == done.item_results.tally.mean_score
@@ -251,6 +256,7 @@ def test_a_server_without_batches_is_refused(tmp_path: Path, openai_server: Open
 @pytest.mark.parametrize(
     ("model", "reason"),
     [
+        (LLMConfig(model="m", api_base="http://x/v1", transport="openai_decisions"), "decision models"),
         (LLMConfig(model="gemini/gemini-3-pro"), ".gemini. has no known batch endpoint"),
         (
             LLMConfig(model="m", api_base="http://x/v1", extra_params={"api_token": "s"}),

@@ -29,7 +29,7 @@ from autorubric.judges.base import (
 )
 from autorubric.judges.panel import PanelMember
 from autorubric.llm.budget import OneCall
-from autorubric.llm.interception import vote_within
+from autorubric.llm.interception import BATCHES, vote_within
 from autorubric.scoring.probabilities import probable_answer, read_probabilities
 from autorubric.scoring.votes import JudgeVote, VoteExchange, make_vote
 from autorubric.support.concurrency import NoStrayCancellation, call_in_thread
@@ -175,8 +175,11 @@ async def _outcome_of(
 
 
 def _make_cast(
-    member: PanelMember, request: JudgeRequest, outcome: JudgeReply | JudgeError, seconds: float
+    member: PanelMember, request: JudgeRequest, outcome: JudgeReply | JudgeError, seconds: float | None
 ) -> Cast:
+    if BATCHES.get() is not None and not member.counts_as_call:
+        # The time to read a reply of a batch says nothing of the model.
+        seconds = None
     if isinstance(outcome, JudgeError):
         return _failed_cast(member, request, outcome, seconds)
     if not outcome.asked:
@@ -212,7 +215,7 @@ def _vote(member: PanelMember, request: JudgeRequest, **fields: Any) -> JudgeVot
 
 
 def _answered_vote(
-    member: PanelMember, request: JudgeRequest, outcome: JudgeReply, answer: Answer, seconds: float
+    member: PanelMember, request: JudgeRequest, outcome: JudgeReply, answer: Answer, seconds: float | None
 ) -> JudgeVote:
     level = request.criterion.level
     is_choice = level == "ordinal" or level == "nominal"
@@ -279,7 +282,7 @@ def _failed_cast(
     member: PanelMember,
     request: JudgeRequest,
     error: JudgeError,
-    seconds: float,
+    seconds: float | None,
     exchanged: VoteExchange | None = None,
 ) -> Cast:
     _log_once(member, error)

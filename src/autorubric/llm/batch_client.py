@@ -86,12 +86,10 @@ class BatchClient:
         fields = {**named, "endpoint": self._endpoint, "completion_window": "24h"}
         return str((await self._json("POST", self.batches, tries=1, json=fields))["id"])
 
-    async def state(self, batch_id: str) -> BatchState:
-        return self.read_state(await self._json("GET", self.url_of(batch_id)))
-
-    async def cancel(self, batch_id: str) -> None:
-        """Cancel a batch; requests that are already processed keep their results."""
-        await self._fetch("POST", f"{self.url_of(batch_id)}/cancel")
+    async def state(self, batch_id: str, *, cancel: bool = False) -> BatchState:
+        """Return the state of a batch, or cancel it; requests that are processed keep their results."""
+        call = ("POST", f"{self.url_of(batch_id)}/cancel") if cancel else ("GET", self.url_of(batch_id))
+        return self.read_state(await self._json(*call))
 
     async def since(self, created: float) -> list[BatchState]:
         """Return the batches that were created after a Unix time, newest first."""
@@ -99,11 +97,11 @@ class BatchClient:
         after = ""
         while True:
             page = await self._json("GET", f"{self.batches}?limit=100{after}")
-            told = [self.read_state(one) for one in page.get("data") or ()]
+            told = [self.read_state(one) for one in page.get("data") or () if isinstance(one, dict)]
             found += [one for one in told if not one.created or one.created >= created]
-            if not told or not page.get("has_more") or 0 < told[-1].created < created:
+            before, after = after, f"&{self.cursor}={quote(told[-1].id, safe='')}" if told else ""
+            if not page.get("has_more") or after in ("", before) or 0 < told[-1].created < created:
                 return found
-            after = f"&{self.cursor}={quote(told[-1].id, safe='')}"
 
     async def results(self, state: BatchState) -> Iterator[tuple[str, tuple[int, str] | None]]:
         """Return the custom id and the reply of each result; the id of an unreadable line is empty."""
@@ -122,7 +120,8 @@ class BatchClient:
             return "", None
 
     def read_state(self, told: Mapping[str, Any]) -> BatchState:
-        counts, status, name = told.get("request_counts") or {}, told.get("status"), str(told.get("id"))
+        held, status, name = told.get("request_counts"), told.get("status"), str(told.get("id"))
+        counts = {k: n for k, n in held.items() if isinstance(n, int)} if isinstance(held, dict) else {}
         # Anthropic counts each request once, OpenAI the finished ones and all.
         total = counts.get("total") or sum(counts.values())
         left = counts.get("processing", total - counts.get("completed", 0) - counts.get("failed", 0))

@@ -381,7 +381,7 @@ class BatchQueue:
 async def _cancel(batch: _Batch, client: BatchClient) -> BatchState:
     with suppress(ProviderError):
         # It may have ended in the meantime, which its state shows.
-        await client.cancel(batch.id)
+        await client.state(batch.id, cancel=True)
     for wait in _CANCEL_WAITS:
         await asyncio.sleep(wait)
         if (state := await client.state(batch.id)).is_ended:
