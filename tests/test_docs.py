@@ -30,7 +30,7 @@ _SLOW = {
 }
 """Pages that start a cluster, draw figures, write many reports or load litellm."""
 _NOT_RUN = 15
-"""Shell examples that say why they are not run: most install, two simulate for minutes, two need a server."""
+"""Shell examples that say why they are not run: most install, two simulate, six need a server or key."""
 _CRITIQUES = ({"correctness": 9, "security": 8}, {"style": 7, "security": 8})
 """What the server says to the critiques of `critique-tool.md`, one after the other."""
 _COMMAND = re.compile(r"^(\$ )?(autorubric|git|pip|pytest|python|bash|#!/bin/bash)\b", re.MULTILINE)

@@ -68,6 +68,11 @@ class OpenAIServer:
         """What became of each request since the trouble began: seconds, outcome, digest of the body."""
         return [tuple(one) for one in self._call("/__trouble")]
 
+    def batches(self, **settings: Any) -> dict[str, Any]:
+        """Sets what becomes of batches (`tests.servers.batches.BatchState`), and tells what was paid for."""
+        told: dict[str, Any] = self._call("/__batches", settings or None)
+        return told
+
     def reset(self) -> None:
         """Forgets scripts, trouble and requests."""
         self._call("/__reset", {})

@@ -31,6 +31,7 @@ from typing import Any
 
 from aiohttp import web
 
+from tests.servers import batches
 from tests.servers.answers import answer
 from tests.servers.decisions import decided
 from tests.servers.tokens import logprobs_of
@@ -379,6 +380,7 @@ async def reset(request: web.Request) -> web.Response:
     state.log.clear()
     state.company.clear()
     state.trouble = None
+    batches.reset(request.app)
     return web.json_response({})
 
 
@@ -423,8 +425,10 @@ def build() -> web.Application:
     """The server as an aiohttp application."""
     app = web.Application(client_max_size=64 << 20)
     app[STATE] = State()
+    app[batches.BATCHES] = batches.BatchState()
     app.add_routes(
         [
+            *batches.ROUTES,
             web.post("/v1/chat/completions", complete),
             web.post("/chat/completions", complete),
             web.post("/v1/systemone", complete),

@@ -235,7 +235,7 @@ async def runs(dataset: ar.RubricDataset, grader: ar.Grader) -> ar.EvalResult:
 
 
 def run_metrics(result: ar.EvalResult, dataset: ar.RubricDataset) -> None:
-    assert_type(result.stopped, Literal["max_calls", "max_cost", "same_error"] | None)
+    assert_type(result.stopped, Literal["max_calls", "max_cost", "same_error", "batch"] | None)
     """The figures of a run against truth."""
     metrics = ar.compute_metrics(result, dataset, bootstrap=True, per_judge=True)
     assert_type(metrics.criterion_accuracy, float | None)

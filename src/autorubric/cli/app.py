@@ -34,6 +34,7 @@ class Exit(IntEnum):
     BELOW = 1  # The command succeeded, but the score is below `--fail-under`.
     USAGE = 2  # The command line or a file is invalid; nothing was judged.
     UNJUDGED = 3  # Something could not be judged, or more verdicts were lost or assumed than allowed.
+    WAITING = 4  # Batches of the provider are not finished; the same command continues.
     STOPPED = 130
     CUT = 141  # The program reading stdout, such as `head`, closed the pipe; shells use the same code.
 

@@ -233,6 +233,21 @@ class RunOptions:
             f"[default: {RUN_DEFAULTS.executor}]",
         ),
     ] = RUN_DEFAULTS.executor
+    batch: Annotated[
+        bool,
+        flag(
+            "--batch",
+            "Send requests to models in batches of the provider: at about half the price, within 24 hours. "
+            "The same command collects the replies; exit code 4 while some are outstanding.",
+        ),
+    ] = False
+    finish_direct: Annotated[
+        bool,
+        flag(
+            "--finish-direct",
+            "Collect what the batches of the run have answered, cancel them, and send the rest directly.",
+        ),
+    ] = False
     dry_run: Annotated[
         bool, flag("--dry-run", "Estimate the run's calls, tokens and cost without sending any request.")
     ] = False
@@ -272,7 +287,7 @@ def evaluate(  # noqa: PLR0913 - one parameter per group of options
 
     Exit codes: 0 success, 1 below --fail-under, 2 invalid command line or file, 3 an item was not judged,
     more verdicts were lost or assumed than --max-lost allows, or a judge kept failing with the same error,
-    130 interrupted or stopped at --max-calls or --max-cost.
+    4 waiting for batches of the provider, 130 interrupted or stopped at --max-calls or --max-cost.
     """
     file = _read_source(dataset, judge)
     changes = {
@@ -290,7 +305,7 @@ def evaluate(  # noqa: PLR0913 - one parameter per group of options
     if run.shard and setup.config.experiment_name is None:
         setup = replace(setup, config=setup.config.model_copy(update={"experiment_name": stem}))
     if run.dry_run:
-        return _print_estimate(setup, run.shard, as_json=as_json)
+        return _print_estimate(setup, run, as_json=as_json)
     return _run(setup, run, gate, stem, is_named=run.name is None and file.name is not None, as_json=as_json)
 
 
@@ -365,12 +380,14 @@ def _run(
         "experiment_name": name,
         "on_mismatch": run.on_mismatch,
         "executor": run.executor,
+        "batch": run.batch,
+        "finish_direct": run.finish_direct,
     }
     result = run_resumable(
         setup.dataset,
         setup.grader,
         resume_command=resume_command,
-        preflight=not run.no_preflight,
+        preflight=not (run.no_preflight or run.batch or run.finish_direct),
         shard=run.shard,
         **options,
     )
@@ -384,10 +401,14 @@ def _run(
     return gate.exit_code(mean_score(result), result.verdicts, unjudged=result.failed_items)
 
 
-def _print_estimate(setup: autorubric.runs.RunSetup, shard: tuple[int, int] | None, *, as_json: bool) -> Exit:
-    dataset, config = shard_inputs(setup.dataset, setup.config, shard)
+def _print_estimate(setup: autorubric.runs.RunSetup, run: RunOptions, *, as_json: bool) -> Exit:
+    dataset, config = shard_inputs(setup.dataset, setup.config, run.shard)
     found = autorubric.estimate(
-        dataset, setup.grader, experiment_name=config.experiment_name, experiments_dir=config.experiments_dir
+        dataset,
+        setup.grader,
+        experiment_name=config.experiment_name,
+        experiments_dir=config.experiments_dir,
+        batch=run.batch,
     )
     print_result(found.to_dict, found.blocks, as_json=as_json)
     return Exit.DONE

@@ -54,6 +54,9 @@ def report_stop(reason: StopReason, resume_command: str) -> Exit:
             f"Stopped: a judge kept failing with the same error. Fix it, then run {resume_command} to resume."
         )
         return Exit.UNJUDGED
+    if reason == "batch":
+        notice(f"Waiting for batches of the provider. To collect the replies, run {resume_command}.")
+        return Exit.WAITING
     notice(f"Stopped at --{reason.replace('_', '-')}. To resume, run {resume_command}.")
     return Exit.STOPPED
 

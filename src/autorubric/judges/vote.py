@@ -6,7 +6,7 @@ import asyncio
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
+from contextlib import AbstractAsyncContextManager
 from contextvars import Context, copy_context
 from dataclasses import replace
 from functools import partial
@@ -29,6 +29,7 @@ from autorubric.judges.base import (
 )
 from autorubric.judges.panel import PanelMember
 from autorubric.llm.budget import OneCall
+from autorubric.llm.interception import BATCHES, vote_within
 from autorubric.scoring.probabilities import probable_answer, read_probabilities
 from autorubric.scoring.votes import JudgeVote, VoteExchange, make_vote
 from autorubric.support.concurrency import NoStrayCancellation, call_in_thread
@@ -55,7 +56,7 @@ async def cast_vote(member: PanelMember, request: JudgeRequest, *, clock: Clock 
     try:
         if (problem := request.criterion.why_inapplicable(request.submission)) is not None:
             raise JudgeError(problem)
-        async with _count_call(member):
+        async with _count_call(member, request):
             outcome = reply_of(await call_judge(member.judge.ask, request, member.judge_id))
     except JudgeError as error:
         outcome = error
@@ -71,7 +72,7 @@ async def cast_votes(
     started = clock()
     outcomes: Sequence[JudgeReply | JudgeError | BudgetError]
     try:
-        async with _count_call(member):
+        async with _count_call(member, *requests):
             outcomes = await ask_judge_many(member.judge, requests, judge_id=member.judge_id)
     except JudgeError as error:
         outcomes = shared_error(error, len(requests))
@@ -82,9 +83,12 @@ async def cast_votes(
     ]
 
 
-def _count_call(member: PanelMember) -> AbstractAsyncContextManager[None]:
+def _count_call(member: PanelMember, *requests: JudgeRequest) -> AbstractAsyncContextManager[None]:
     """Count a call in the current budget; requests to models are counted when they are sent."""
-    return OneCall() if member.counts_as_call else nullcontext()
+    if member.counts_as_call:
+        return OneCall()
+    names = [request.criterion.name or "" for request in requests]
+    return vote_within(requests[0].item_id, member.judge_id, *names)
 
 
 class _ThreadCast(NamedTuple):
@@ -171,8 +175,11 @@ async def _outcome_of(
 
 
 def _make_cast(
-    member: PanelMember, request: JudgeRequest, outcome: JudgeReply | JudgeError, seconds: float
+    member: PanelMember, request: JudgeRequest, outcome: JudgeReply | JudgeError, seconds: float | None
 ) -> Cast:
+    if BATCHES.get() is not None and not member.counts_as_call:
+        # The time to read a reply of a batch says nothing of the model.
+        seconds = None
     if isinstance(outcome, JudgeError):
         return _failed_cast(member, request, outcome, seconds)
     if not outcome.asked:
@@ -208,7 +215,7 @@ def _vote(member: PanelMember, request: JudgeRequest, **fields: Any) -> JudgeVot
 
 
 def _answered_vote(
-    member: PanelMember, request: JudgeRequest, outcome: JudgeReply, answer: Answer, seconds: float
+    member: PanelMember, request: JudgeRequest, outcome: JudgeReply, answer: Answer, seconds: float | None
 ) -> JudgeVote:
     level = request.criterion.level
     is_choice = level == "ordinal" or level == "nominal"
@@ -275,7 +282,7 @@ def _failed_cast(
     member: PanelMember,
     request: JudgeRequest,
     error: JudgeError,
-    seconds: float,
+    seconds: float | None,
     exchanged: VoteExchange | None = None,
 ) -> Cast:
     _log_once(member, error)

@@ -96,6 +96,13 @@ def prompt_tokens(messages: tuple[Message, ...], schema: ReplySchema | None) -> 
     return -(-characters // CHARACTERS_PER_TOKEN)
 
 
+def estimated_cost(price: Price, request: ModelRequest) -> float:
+    """Return the estimated cost of a request in US dollars."""
+    allowed = request.params.get("max_tokens")
+    received = min(REPLY_TOKENS, allowed) if isinstance(allowed, int) else REPLY_TOKENS
+    return price.of(prompt_tokens(request.messages, request.schema), received)
+
+
 class Budget(Protocol):
     """Interface of a run's budget; every request reserves its cost before it is sent.
 
@@ -448,9 +455,7 @@ class BudgetTransport(TransportLayer):
                 f"({self._known.reason}); {PRICE_IT}, or use max_calls",
                 limit="max_cost",
             )
-        allowed = request.params.get("max_tokens")
-        received = min(REPLY_TOKENS, allowed) if isinstance(allowed, int) else REPLY_TOKENS
-        return price.of(prompt_tokens(request.messages, request.schema), received)
+        return estimated_cost(price, request)
 
     def _cost_of(self, reply: ModelReply, reserved: float) -> float:
         if reply.cost is not None:

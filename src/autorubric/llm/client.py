@@ -71,7 +71,7 @@ async def ask_route(route: Route, question: ModelQuestion[T], tally: UsageTally)
             is_whole = question.again is None or asked == 1
             if cache is not None and reply.refusal is None and is_whole:
                 cache.put(key, reply)
-            return _exchange(answer, reply, tally, route.messages_sent(request))
+            return _exchange(answer, reply, tally, route.messages_sent(request, reply))
 
 
 def _answer(question: ModelQuestion[T], reply: ModelReply) -> T | None:
@@ -151,7 +151,7 @@ class LLMClient:
         self.config = LLMConfig(model=config) if isinstance(config, str) else config
         self._given_transport = transport
         configs = (self.config, *self.config.fallback_configs())
-        self._routes = tuple(Route(one, transport) for one in configs)
+        self.routes = tuple(Route(one, transport) for one in configs)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the client as its config; an unpickled client opens its own connections."""
@@ -230,16 +230,16 @@ class LLMClient:
 
     def clear_cache(self) -> int:
         """Remove all replies from the cache and return their number."""
-        return sum(route.cache.clear() for route in self._routes if route.cache is not None)
+        return sum(route.cache.clear() for route in self.routes if route.cache is not None)
 
     def cache_stats(self) -> CacheStats:
         """Return the cache statistics of this client; all values are zero if the cache is disabled."""
-        cache = self._routes[0].cache
+        cache = self.routes[0].cache
         return cache.stats() if cache is not None else CacheStats()
 
     async def aclose(self) -> None:
         """Close connections and files; if the client is used again, it opens new ones."""
-        for route in self._routes:
+        for route in self.routes:
             await route.aclose()
 
     async def __aenter__(self) -> Self:
@@ -258,7 +258,7 @@ class LLMClient:
             raise ArgumentError("messages is empty; pass at least one message")
         tally = UsageTally()
         failures: list[ProviderError] = []
-        for route in self._routes:
+        for route in self.routes:
             tally.attempted += (route.config.model,)
             try:
                 return await ask_route(route, question, tally)

@@ -22,7 +22,17 @@ from typing import Any, Final
 from urllib.parse import unquote
 from weakref import WeakKeyDictionary
 
-from httpx import AsyncByteStream, AsyncClient, DecodingError, Request, RequestError, Response
+from httpx import (
+    AsyncBaseTransport,
+    AsyncByteStream,
+    AsyncClient,
+    DecodingError,
+    Request,
+    RequestError,
+    Response,
+)
+
+from autorubric.llm.interception import HttpRequest, Interception, interception_in_force
 
 _ACCEPTED: Final = "gzip, deflate"
 _PIECE: Final = 1 << 16
@@ -98,11 +108,30 @@ def _hook_client(kept: Any) -> None:
     client = http_client_in(kept)
     if client is None or _check_response in client.event_hooks["response"]:
         return
+    original = client._transport_for_url
+
+    def transport_for(url: Any) -> AsyncBaseTransport:
+        interception = interception_in_force()
+        return original(url) if interception is None else _Intercepting(interception)
+
+    client._transport_for_url = transport_for  # type: ignore[method-assign]
     hooks = client.event_hooks
     client.event_hooks = {
         "request": [*hooks["request"], _check_request],
         "response": [_check_response, *hooks["response"]],
     }
+
+
+class _Intercepting(AsyncBaseTransport):
+    """Sends nothing: requests of batches are kept, or get the reply that is already known."""
+
+    def __init__(self, interception: Interception) -> None:
+        self._interception = interception
+
+    async def handle_async_request(self, request: Request) -> Response:
+        body = await request.aread()
+        status, content = self._interception.take(HttpRequest(str(request.url), dict(request.headers), body))
+        return Response(status, headers={"content-type": "application/json"}, content=content)
 
 
 async def _check_request(request: Request) -> None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from autorubric.errors import (
     AuthenticationError,
+    BudgetError,
     MissingDependencyError,
     ModelNotFoundError,
     ProviderConnectionError,
@@ -26,6 +27,7 @@ from autorubric.errors import (
     ServerError,
 )
 from autorubric.llm.config import LLMConfig
+from autorubric.llm.interception import interception_in_force
 from autorubric.llm.names import OPENAI_COMPATIBLE, UNKNOWN_TO_LITELLM, needs_address, prefix_of, wire_name
 from autorubric.llm.openai import key_of, rejected_key
 from autorubric.llm.provider_errors import (
@@ -123,7 +125,7 @@ class LiteLLMTransport:
             return None
         if isinstance(outcome, ModelReply):
             return outcome
-        if isinstance(outcome, ProviderError):
+        if isinstance(outcome, ProviderError | BudgetError):
             raise outcome
         if isinstance(outcome, TimeoutError):
             self._fail(ProviderTimeoutError, f"no answer within {self._config.timeout:g} s")
@@ -146,6 +148,9 @@ class LiteLLMTransport:
         except Exception as error:
             # The clients of many providers end here, and may raise any exception.
             model, mask = self._config.model, self._mask
+            interception = interception_in_force()
+            if interception is not None and interception.request and interception.reply is None:
+                return BudgetError("the request is kept for a batch")
             if guard.exceeded:
                 return masked_error(
                     ServerError, model, f"the response exceeds {LARGEST_ANSWER:,} bytes", mask
@@ -357,10 +362,13 @@ class LiteLLMTransport:
 
 
 @cache
-def listed_price(model: str) -> tuple[float, float] | None:
-    """Return litellm's list prices in US dollars per token sent and received; None for an unknown model."""
+def listed_price(model: str, suffix: str = "") -> tuple[float, float] | None:
+    """Return litellm's list prices in US dollars per token sent and received; None if they are unknown.
+
+    The suffix `_batches` selects the prices in batches.
+    """
     entry = _listed(model)
-    sent, received = (entry.get(f"{side}_cost_per_token") for side in ("input", "output"))
+    sent, received = (entry.get(f"{side}_cost_per_token{suffix}") for side in ("input", "output"))
     if isinstance(sent, int | float) and isinstance(received, int | float):
         return float(sent), float(received)
     return None

@@ -19,6 +19,7 @@ from autorubric.errors import (
     ServerError,
 )
 from autorubric.llm.config import LLMConfig
+from autorubric.llm.interception import HttpRequest, interception_in_force
 from autorubric.llm.names import is_openai_itself
 from autorubric.llm.provider_errors import (
     ProviderFailure,
@@ -66,6 +67,13 @@ class OpenAITransport:
     async def send(self, request: ModelRequest) -> ModelReply:
         """Return the server's reply to one request."""
         body = self._wire.body(request, self._secret_params)
+        interception = interception_in_force()
+        if interception is not None:
+            key = self._read_key()
+            status, raw = interception.take(HttpRequest(self._url, _headers(self._config, key), body))
+            if 200 <= status < 300:
+                return self._read(request, status, raw)
+            return self._refuse(request, status, _error_text(raw), None)
         pool = self._pools.of(asyncio.get_running_loop())
         session = pool.session
         if session is None or session.http.closed:
@@ -86,13 +94,17 @@ class OpenAITransport:
     async def _open_session(self, pool: _Pool) -> _Session:
         # A session references its loop, and would keep the entry of a closed loop alive.
         self._pools.forget(lambda loop: loop.is_closed())
-        # Read late, so that a grader can be created and costs estimated without a key.
-        key, self._key_note = key_of(self._config)
-        self._mask = Mask((*self._config.secrets(), key or ""))
+        key = self._read_key()
         keeper = _session_of_loop(self._config, key)
         deadlines = Deadlines(self._config.timeout)
         pool.session = _Session(http=await anext(keeper), keeper=keeper, deadlines=deadlines)
         return pool.session
+
+    def _read_key(self) -> str | None:
+        """Read the key late, so that a grader can be created and costs estimated without a key."""
+        key, self._key_note = key_of(self._config)
+        self._mask = Mask((*self._config.secrets(), key or ""))
+        return key
 
     async def _post(self, session: _Session, body: bytes) -> tuple[int, Mapping[str, str], bytes]:
         aiohttp = _aiohttp()

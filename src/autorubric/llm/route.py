@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Sequence
 from contextlib import suppress
+from copy import copy
 from dataclasses import replace
 from functools import partial
 from typing import Any, get_args
@@ -23,6 +24,7 @@ from autorubric.llm.budget import (
 from autorubric.llm.cache import ReplyCache, cache_key
 from autorubric.llm.config import LOGPROBS, LLMConfig, TransportName
 from autorubric.llm.decision_wire import WIRES
+from autorubric.llm.interception import BATCHES
 from autorubric.llm.names import is_openai_itself, provider_of, speaks_openai
 from autorubric.llm.openai import OpenAITransport
 from autorubric.llm.rate_limits import Limit, RequestLimits
@@ -121,10 +123,14 @@ class Route:
             "transport": _transport_name(config),
             "headers": config.public_headers(),
         }
-        self._transport = _compose(config, transport or provider_transport(config))
+        provider = transport or provider_transport(config)
+        price = own_price(config)
+        self.provider = provider if price is None else Priced(provider, price)
+        self.transport = _compose(config, self.provider)
         self._takes_schema = self._takes_logprobs = True
+        self._is_copy = False
         is_openai = config.api_base is not None and is_openai_itself(config.api_base)
-        own = transport is not None or is_extension(config)
+        self.is_own = own = transport is not None or is_extension(config)
         self._takes_lengths = own or (is_direct(config) and not is_openai)
         # At OpenAI's own address, models reason, and the limit includes their reasoning.
         self._limits_tokens = not config.bounds_replies and not is_openai
@@ -153,25 +159,34 @@ class Route:
             if not self._limits_tokens and schema.max_chars is not None:
                 schema = replace(schema, max_chars=None)
             return request._replace(schema=schema)
-        written = json.dumps(dict(request.schema.schema), ensure_ascii=False)
-        text = f"Reply with one JSON object and nothing else. It must follow this JSON schema:\n{written}"
-        return request._replace(messages=with_text_at_end(request.messages, text), schema=None)
+        return _with_schema_in_prompt(request)
 
-    def messages_sent(self, request: ModelRequest) -> tuple[Message, ...]:
-        """Return the messages of the request in a supported form."""
-        return request.messages if self._takes_schema else self.as_sent(request).messages
+    def messages_sent(self, request: ModelRequest, reply: ModelReply) -> tuple[Message, ...]:
+        """Return the messages of the request in the form that got the reply."""
+        dropped = request.schema is not None and "response_format" in reply.dropped_params
+        return _with_schema_in_prompt(request).messages if dropped else request.messages
 
     async def send(self, request: ModelRequest) -> ModelReply:
         """Return the reply to the request; if the provider rejects the schema, it is moved into the
         prompt.
         """
+        batches = BATCHES.get()
+        if batches is not None and batches[1] and not self._is_copy:
+            # A reply must not change other requests, which could not be recognized in the next process.
+            route = copy(self)
+            route._is_copy = True
+            return await route.send(request)
+        refused = 0
         while True:
             sent = self.as_sent(request)
             try:
-                reply = await self._transport.send(sent)
+                if batches is None or not self._is_copy:
+                    reply = await self.transport.send(sent)
+                else:
+                    reply = await batches[0].answer([self.key(request), refused, *batches[1]], sent, self)
                 break
             except RequestRefusedError as error:
-                request = self._without_refused(request, sent, error)
+                request, refused = self._without_refused(request, sent, error), refused + 1
         if request.schema is not None and not self._takes_schema:
             reply = reply._replace(dropped_params=(*reply.dropped_params, "response_format"))
         if not self._takes_logprobs:
@@ -180,7 +195,7 @@ class Route:
 
     def note_cut_off(self, reply: ModelReply) -> None:
         """Stop limiting tokens if a cut-off reply shows that the model reasons before it replies."""
-        if reply.reasoning or "{" not in reply.text:
+        if BATCHES.get() is None and (reply.reasoning or "{" not in reply.text):
             self._limits_tokens = False
 
     def _without_refused(
@@ -211,9 +226,15 @@ class Route:
 
     async def aclose(self) -> None:
         """Release connections and the cache file; the next request opens them again."""
-        await self._transport.aclose()
+        await self.transport.aclose()
         if self.cache is not None:
             self.cache.close()
+
+
+def _with_schema_in_prompt(request: ModelRequest) -> ModelRequest:
+    written = json.dumps(dict(request.schema.schema if request.schema else {}), ensure_ascii=False)
+    text = f"Reply with one JSON object and nothing else. It must follow this JSON schema:\n{written}"
+    return request._replace(messages=with_text_at_end(request.messages, text), schema=None)
 
 
 def _compose(config: LLMConfig, provider: Transport) -> Transport:
@@ -226,9 +247,7 @@ def _compose(config: LLMConfig, provider: Transport) -> Transport:
         tokens_per_minute=config.tokens_per_minute,
         patience=policy.patience,
     )
-    price = own_price(config)
-    priced = provider if price is None else Priced(provider, price)
-    limited = Limit(priced, provider_of(config.model, config.api_base), limits)
+    limited = Limit(provider, provider_of(config.model, config.api_base), limits)
     # The budget is outside the limits, so that a request that waits for it holds no slot.
     return Retry(BudgetTransport(limited, partial(pricing_of, config, direct=is_direct(config))), policy)
 

@@ -11,8 +11,8 @@ from autorubric.errors import ArgumentError
 from autorubric.support.reading_errors import validation_text
 
 OnMismatch = Literal["refuse", "rejudge", "fork"]
-StopReason = Literal["max_calls", "max_cost", "same_error"]
-"""Reason for stopping a run before all items were graded: a limit, or a judge that kept failing."""
+StopReason = Literal["max_calls", "max_cost", "same_error", "batch"]
+"""Reason for stopping early: a limit, a judge that kept failing, or a provider's unfinished batch."""
 
 ProgressStyle = Literal["simple", "detailed"]
 
@@ -40,6 +40,8 @@ class EvalOptions(TypedDict, total=False):
     executor: str
     max_calls: int | None
     max_cost: float | None
+    batch: bool
+    finish_direct: bool
 
 
 class EvalConfig(BaseModel):
@@ -65,6 +67,12 @@ class EvalConfig(BaseModel):
             finish them. A stopped run can be resumed under the same name. None for no limit.
         max_cost: Maximum cost in US dollars, enforced like `max_calls`; the price of every model must be
             known. None for no limit.
+        batch: Whether to send requests to models in the provider's batches, which cost about half and take up
+            to 24 hours. The run stops with `stopped="batch"` while replies are outstanding; evaluating again
+            under the same name collects them. `max_calls` and `max_cost` then include the batches of all
+            earlier calls, and no test requests are sent.
+        finish_direct: Whether to collect what the batches of the run have answered, cancel them, and send the
+            remaining requests directly.
         shard: Shard that this run grades, with the digest of the whole dataset; set by `run_shard`.
         run_file: Text of the run file, stored in the run folder without affecting the run; set by `load_run`.
     """
@@ -83,6 +91,8 @@ class EvalConfig(BaseModel):
     executor: str = "local"
     max_calls: int | None = Field(default=None, ge=1)
     max_cost: float | None = Field(default=None, gt=0.0, allow_inf_nan=False)
+    batch: bool = False
+    finish_direct: bool = False
     shard: Shard | None = None
     run_file: str | None = Field(default=None, repr=False)
 

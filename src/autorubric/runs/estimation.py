@@ -19,7 +19,9 @@ from autorubric.judges.panel import PanelMember
 from autorubric.llm.budget import CHARACTERS_PER_TOKEN, Price, prompt_tokens
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.route import pricings_of
+from autorubric.runs.config import EvalConfig
 from autorubric.runs.differences import with_checks
+from autorubric.runs.executor import refuse_without_batches
 from autorubric.runs.index import LineValidity, load_index
 from autorubric.runs.item_results import answered_votes, grading_task
 from autorubric.runs.items import sum_if_known
@@ -66,6 +68,7 @@ class RunEstimate:
         stored_votes: Number of votes reused from a stored run with the same name; the estimate excludes them.
         at_most: Whether the figures are upper limits, because votes may be skipped or never escalated.
         notes: Assumptions and limitations of the estimate.
+        batch_cost: Cost in batches of the providers in US dollars; None if unknown or not requested.
     """
 
     items: int
@@ -73,6 +76,7 @@ class RunEstimate:
     stored_votes: int = 0
     at_most: bool = False
     notes: tuple[str, ...] = ()
+    batch_cost: float | None = None
 
     @property
     def votes(self) -> int:
@@ -101,7 +105,7 @@ class RunEstimate:
 
     def to_dict(self) -> dict[str, Json]:
         """Return the estimate as a JSON-serializable dictionary."""
-        names = ("votes", "calls", "prompt_tokens", "completion_tokens", "cost")
+        names = ("votes", "calls", "prompt_tokens", "completion_tokens", "cost", "batch_cost")
         return {
             "items": self.items,
             **{name: getattr(self, name) for name in names},
@@ -239,6 +243,20 @@ def _price_of(config: LLMConfig) -> tuple[Price | None, str]:
     return pricing.price, pricing.reason
 
 
+def _in_batches(tallies: Iterable[_Tally], costs: Sequence[JudgeEstimate]) -> tuple[float | None, str]:
+    """Return the cost in batches in US dollars, and a note on it."""
+    # Imported late: few runs have batches.
+    from autorubric.llm.batches import batch_share
+
+    pairs = [(one.cost, tally.member.models) for one, tally in zip(costs, tallies, strict=True)]
+    cost = sum_if_known([c and c * batch_share(models[0]) if models else c for c, models in pairs])
+    shown = "unknown" if cost is None else f"{cost:.3f} US dollars"
+    return cost, (
+        f"In batches: {shown}, by litellm's price list or at half price. A batch takes up to 24 hours. "
+        "Requests that expire, repeats, and later votes of early stopping and cascades need another batch."
+    )
+
+
 def _notes(
     judges: Sequence[JudgeEstimate], grader: CriterionGrader, stored: int, images: int, *, at_most: bool
 ) -> Iterable[str]:
@@ -267,6 +285,7 @@ def estimate(
     *,
     experiment_name: str | None = None,
     experiments_dir: str | Path = "experiments",
+    batch: bool = False,
 ) -> RunEstimate:
     """Estimate the calls, tokens and cost of grading a dataset without sending any request.
 
@@ -279,9 +298,11 @@ def estimate(
         grader: The grader.
         experiment_name: Name of a run whose stored votes are reused; None for a new run.
         experiments_dir: The folder that contains the run folders.
+        batch: Whether to include the cost in batches of the provider.
 
     Raises:
-        ArgumentError: If the grader is not a `CriterionGrader` or names criteria that no rubric has, or an
+        ArgumentError: If the grader is not a `CriterionGrader`, `batch` is on and a model has no batches, or
+            the grader names criteria that no rubric has, or an
             item cannot be graded.
         RunError: If a run with that name exists but cannot be read.
     """
@@ -289,6 +310,7 @@ def estimate(
     if inner is None:
         raise ArgumentError(f"grader must be a CriterionGrader to be estimated; got {type(grader).__name__}")
     grader.check_rubrics(dataset.rubrics())
+    refuse_without_batches(grader, EvalConfig(batch=batch))
     stored_for = _reader_of_votes(dataset, inner, experiment_name, Path(experiments_dir))
     plan = _Plan(inner)
     for position in range(len(dataset)):
@@ -297,11 +319,13 @@ def estimate(
         plan.add(inner.requests(grading_task(dataset, position), stored=stored))
     judges = tuple(tally.estimate(_price_of) for tally in plan.tallies.values())
     images = sum(tally.images for tally in plan.tallies.values())
+    batch_cost, note = _in_batches(plan.tallies.values(), judges) if batch else (None, "")
     at_most = inner.policy.stop_when_decided or inner.policy.escalation is not None
     return RunEstimate(
         items=plan.items,
         judges=judges,
         stored_votes=plan.stored,
         at_most=at_most,
-        notes=tuple(_notes(judges, inner, plan.stored, images, at_most=at_most)),
+        notes=(*_notes(judges, inner, plan.stored, images, at_most=at_most), *([note] if note else ())),
+        batch_cost=batch_cost,
     )

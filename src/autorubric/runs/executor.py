@@ -85,6 +85,24 @@ def executor_of(config: EvalConfig) -> Executor:
     return make(config)
 
 
+def refuse_without_batches(grader: Grader, config: EvalConfig) -> None:
+    """Check that a run can use batches: it is local, and its models have batches."""
+    if not (config.batch or config.finish_direct):
+        return
+    # Imported late: few runs have batches.
+    from autorubric.llm import batches
+    from autorubric.llm.client import LLMClient
+
+    if config.executor != "local":
+        raise ArgumentError(f"batch requires the executor 'local'; got {config.executor!r}")
+    inner = criterion_grader(grader)
+    for member in inner.members if inner is not None else ():
+        client = getattr(member.judge, "client", None)
+        for one in [client] if isinstance(client, LLMClient) else map(LLMClient, member.models):
+            for route in one.routes:
+                batches.refuse_without_batches(route)
+
+
 class LocalExecutor:
     """Grades several items concurrently in this event loop."""
 

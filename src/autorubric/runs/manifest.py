@@ -34,6 +34,7 @@ _MAPPINGS: Mapping[tuple[str, ...], tuple[type, ...]] = {
 
 INCOMING, SUMS, LOCK = "dataset.incoming", "dataset.sums", "lock"
 RUN_FILE = "autorubric.yaml"
+BATCHES = "batches.jsonl"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+@ -]{0,126}")
 # Names that Windows reserves for devices, with any extension.
 _DEVICE = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\..*)?", re.IGNORECASE)
@@ -130,7 +131,7 @@ def check_files(path: Path) -> None:
 
     A link could lead out of the folder, and reading a pipe would block forever.
     """
-    for name in (MANIFEST, DATASET, INCOMING, SUMS, *LOGS, SNAPSHOT, LOCK, RUN_FILE):
+    for name in (MANIFEST, DATASET, INCOMING, SUMS, *LOGS, SNAPSHOT, LOCK, RUN_FILE, BATCHES):
         try:
             mode = (path / name).lstat().st_mode
         except OSError:

@@ -13,15 +13,15 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 from autorubric.datasets.dataset import RubricDataset
-from autorubric.errors import ArgumentError, ItemFailedError, RunWriteError
+from autorubric.errors import ArgumentError, ItemFailedError, RunError, RunWriteError
 from autorubric.grading.grader import CriterionGrader
 from autorubric.runs.config import EvalConfig, EvalOptions, StopReason
 from autorubric.runs.differences import ItemDigests, content_fingerprint, mapping_in
-from autorubric.runs.executor import Executor, ItemWork, RepeatedErrors, executor_of
+from autorubric.runs.executor import Executor, ItemWork, RepeatedErrors, executor_of, refuse_without_batches
 from autorubric.runs.item_results import StoredResults, answered_votes, grading_task
 from autorubric.runs.items import EvalTimingStats, GradedItem, ItemTally
 from autorubric.runs.lines import StoredItem, StoredVote
-from autorubric.runs.manifest import DATASET
+from autorubric.runs.manifest import BATCHES, DATASET
 from autorubric.runs.open import OpenRun, open_run
 from autorubric.runs.preflight import Preflight, Progress, send_test_requests
 from autorubric.runs.result import EvalResult
@@ -32,6 +32,7 @@ from autorubric.support.reading_errors import short_repr
 
 if TYPE_CHECKING:
     from autorubric.grading.base import Grader, GradingTask
+    from autorubric.llm.batches import BatchQueue
     from autorubric.llm.budget import SpendingLimit
     from autorubric.scoring.report_builder import GradingPolicy
     from autorubric.scoring.reports import EnsembleEvaluationReport
@@ -294,9 +295,12 @@ class EvalRunner:
             RunError: If the run folder cannot be used as requested, or an item failed and `fail_fast` is on
                 (`ItemFailedError`).
             ArgumentError: If `max_cost` is set and the price of a model is unknown, the executor is not
-                installed, or a streamed dataset has an item without a rubric.
+                installed, a streamed dataset has an item without a rubric, or `batch` is on and a model has
+                no batches.
             DatasetError: If a streamed dataset has errors.
+            ProviderError: If a batch could not be submitted or collected.
         """
+        refuse_without_batches(self.grader, self.config)
         budget = self._budget()
         executor = executor_of(self.config)
         opened = open_run(self.dataset, self.grader, self.config)
@@ -311,7 +315,9 @@ class EvalRunner:
                 budget = budget or SpendingLimit()
                 within = spending_within(budget)
             with within, fewer_gc_collections():
-                result = await self._grade_items(opened, executor, budget)
+                batches = self._batches_of(opened, budget)
+                async with batches or nullcontext():
+                    result = await self._grade_items(opened, executor, budget, batches)
         except BaseException as error:
             is_stopped = isinstance(error, asyncio.CancelledError | KeyboardInterrupt | GeneratorExit)
             self._log_stop(opened, "stopped" if is_stopped else "failed")
@@ -339,6 +345,24 @@ class EvalRunner:
                     grader.plan(task)
                     return
 
+    def _batches_of(self, opened: OpenRun, budget: SpendingLimit | None) -> BatchQueue | None:
+        """Return the run's batches; None if it does not use any."""
+        record, uses_batches = opened.store.path / BATCHES, self.config.batch or self.config.finish_direct
+        if not uses_batches and not record.exists():
+            return None
+        # Imported late: few runs have batches.
+        from autorubric.llm.batches import BatchQueue
+
+        queue = BatchQueue(record, opened.store.mark, finish_direct=self.config.finish_direct)
+        if not uses_batches and queue.is_unused:
+            raise RunError(
+                f"{opened.store.path} has batches whose replies were not used yet. Pass --batch (batch=True) "
+                "to collect them, or --finish-direct (finish_direct=True) to send what is left directly"
+            )
+        if uses_batches and budget is not None:
+            queue.count_spending(budget)
+        return queue if uses_batches else None
+
     def _budget(self) -> SpendingLimit | None:
         config = self.config
         if config.max_calls is None and config.max_cost is None:
@@ -357,33 +381,48 @@ class EvalRunner:
                 await self.grader.aclose()
 
     async def _grade_items(
-        self, opened: OpenRun, executor: Executor, budget: SpendingLimit | None
+        self, opened: OpenRun, executor: Executor, budget: SpendingLimit | None, batches: BatchQueue | None
     ) -> EvalResult:
         started_at, clock = datetime.now(UTC), time.perf_counter()
         count = len(opened.dataset)
         with Progress(count, show=self.config.show_progress, style=self.config.progress_style) as progress:
             writer = RunWriter(opened, progress, stop=None if budget is None else budget.stop)
             first = writer.work()
-            if self._preflight is not None:
+            if self._preflight is not None and batches is None:
                 first = await send_test_requests(first, self.grader, writer, self._preflight)
-            for items in (first, writer.retry_items()):
-                work = takewhile(lambda _: budget is None or not budget.is_over, items)
+
+            def may_begin(_: ItemWork) -> bool:
+                # Replies of batches are paid for, so they are read even if the budget is used up.
+                return budget is None or not (budget.is_over if batches is None else budget.stop_reason)
+
+            # Failed requests of batches are sent again in the next batch instead.
+            for items in (first, writer.retry_items()) if batches is None else (first,):
+                work = takewhile(may_begin, items)
                 async with aclosing(executor.grade_items(work, self.grader, writer)) as finished:
                     async for done in finished:
                         writer.finish(done)
                         self._maybe_fail_fast(opened, done)
         writer.note_moving_targets()
+        if batches is not None and (budget is None or budget.stop_reason is None):
+            await batches.submit()
         # The system clock may have been set back during the run.
         completed_at = started_at + timedelta(seconds=time.perf_counter() - clock)
         stopped: StopReason | None = None
         if budget is not None:
             stopped = "same_error" if budget.stop_reason is not None else budget.reached
+        if batches is not None:
+            stopped = stopped or ("batch" if batches.is_pending else None)
+            if stopped in (None, "same_error"):
+                opened.store.flush()
+                batches.finish()
         if stopped is None:
             opened.manifest.update(status="complete", completed_at=completed_at.isoformat())
             opened.store.write_manifest(opened.manifest)
         else:
             left = opened.index.settled.count(0)
-            told = f"stopped: {budget}; {left} of {count} items remain. {self._how_to_resume(opened)}"
+            why = "waiting for batches of the provider" if stopped == "batch" else f"stopped: {budget}"
+            why += "" if batches is None else f" ({batches.summary()})"
+            told = f"{why}; {left} of {count} items remain. {self._how_to_resume(opened)}"
             opened.notices.append(told)
             self._log_stop(opened, "stopped")
         opened.notices.extend(

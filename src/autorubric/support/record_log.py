@@ -7,6 +7,7 @@ edit, such as those of a critique pass, have no mark, and their lines have no ch
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from os import SEEK_END
@@ -251,6 +252,11 @@ class AppendLog:
             raise OSError(error.errno, error.strerror, str(self._path)) from None
         # Cleared only now, so that an interrupt during writing loses no line.
         self._waiting.clear()
+
+    def sync(self) -> None:
+        """Write the queued lines to the disk, so that they survive a power failure."""
+        self.flush()
+        os.fsync(self._file.fileno())
 
     def close(self) -> None:
         """Close the file."""

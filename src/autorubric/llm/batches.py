@@ -1,0 +1,463 @@
+"""The batches of a run: requests that providers answer later, at a lower price.
+
+Every step is recorded, on the disk, before the next one. Only submitting a batch must not be repeated: after
+an interruption, the batch is looked up at the provider first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import secrets
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import IO, Any, Final, NamedTuple, NoReturn
+
+from autorubric.errors import (
+    ArgumentError,
+    BudgetError,
+    ModelNotFoundError,
+    ProviderError,
+    RunFormatError,
+    TransientError,
+)
+from autorubric.llm.batch_client import BatchClient, BatchState, batch_client
+from autorubric.llm.budget import SpendingLimit, estimated_cost, own_price, pricing_of, whole_budget
+from autorubric.llm.config import LLMConfig
+from autorubric.llm.decision_wire import WIRES
+from autorubric.llm.interception import BATCHES, HttpRequest, Interception, intercept
+from autorubric.llm.names import owner_of, speaks_openai
+from autorubric.llm.route import Route, is_direct
+from autorubric.llm.specs import redact
+from autorubric.llm.transport import ModelReply, ModelRequest
+from autorubric.support.objects import Json
+from autorubric.support.record_log import AppendLog, body_of, log_lines
+from autorubric.support.write import write_parts_atomic
+
+BATCH_SHARE: Final = 0.5
+"""Price in a batch as a share of the usual price, at OpenAI and Anthropic."""
+_FORMAT: Final = 1
+_SETTLING_SECONDS: Final = 5.0
+"""Seconds after an interrupted submission before a batch that the provider does not list counts as lost."""
+_CLOCK_SKEW: Final = 600.0
+_CANCEL_WAITS: Final = (0.0, 0.2, 1.0, *[5.0] * 180)
+_ID_LENGTH: Final = 41
+
+
+@dataclass(slots=True, kw_only=True)
+class _Batch:
+    """One batch, as recorded."""
+
+    number: int
+    token: str  # begins its custom ids
+    url: str  # address that its requests would be sent to
+    model: str
+    keys: list[str]  # of its requests
+    reserved: float  # estimated cost in US dollars; 0 if it is unknown
+    step: str = "planned"  # planned, submitting, submitted, collected, or dropped
+    at: float = 0.0  # Unix time of the step, in seconds
+    file: str = ""  # the provider's id of the uploaded requests
+    id: str = ""  # the provider's id of the batch
+    answered: int = 0  # requests with a reply, including errors
+    done: int = 0  # requests that the provider has processed, when it was last asked
+    is_past: bool = False  # whether the run has ended since, so that failed requests are sent again
+
+    @property
+    def is_open(self) -> bool:
+        return self.step not in ("collected", "dropped")
+
+
+class _Queued(NamedTuple):
+    """A request in the queue; sorting keeps those of one item and judge together."""
+
+    endpoint: tuple[str, str]  # the address and the model
+    group: int
+    offset: int
+    size: int
+    key: str
+    cost: float
+
+
+class BatchQueue:
+    """The batches of one folder, which must be locked.
+
+    Args:
+        record: File with the steps of all batches; the other files are in a folder with its stem as name.
+        mark: Initial value of the checksums of the record's lines.
+        finish_direct: Whether to cancel unfinished batches and to send the remaining requests directly.
+
+    Attributes:
+        is_pending: Whether a reply that this process asked for is still to come.
+        error: Error of a batch endpoint, or of a batch that was rejected as a whole; None if there was none.
+    """
+
+    def __init__(self, record: Path, mark: int, *, finish_direct: bool = False) -> None:
+        self._folder, self._finish_direct = record.with_suffix(""), finish_direct
+        self._batches: dict[int, _Batch] = {}
+        # By key of a request: batch and offset of its latest reply, HTTP status, and number of replies.
+        self._places: dict[str, tuple[int, int, int, int]] = {}
+        self._waiting: dict[str, int] = {}
+        for event in _events(record, mark):
+            self._apply(event)
+        for batch in self._batches.values():
+            self._index(batch)
+        self._log = AppendLog(record, mark)
+        self._clients: dict[tuple[str, str], BatchClient] = {}
+        self._lock = asyncio.Lock()
+        self._refreshed: set[int] = set()
+        self._bodies: IO[bytes] | None = None
+        self._queued: list[_Queued] = []
+        self._groups: dict[tuple[object, ...], int] = {}
+        self._notes: list[str] = []
+        self._submitted = 0
+        self.is_pending = False
+        self.error: ProviderError | None = None
+
+    @property
+    def is_unused(self) -> bool:
+        """Whether there are batches whose replies were not used yet."""
+        return any(one.is_open or not one.is_past for one in self._batches.values())
+
+    def count_spending(self, budget: SpendingLimit) -> None:
+        """Count the requests of all batches in a budget, at their estimated cost."""
+        for one in self._batches.values():
+            calls = len(one.keys) if one.is_open else one.answered
+            budget.calls += calls
+            budget.cost += one.reserved * calls / len(one.keys)
+
+    def summary(self) -> str:
+        """Return what is submitted, ready and outstanding, in words."""
+        waiting = [one for one in self._batches.values() if one.is_open]
+        left, ready = sum(len(b.keys) for b in waiting), sum(b.answered for b in self._batches.values())
+        shown = [f"{b.id or 'not confirmed'}: {b.done:,} of {len(b.keys):,} processed" for b in waiting[:5]]
+        counts = f"{self._submitted:,} requests submitted now, {ready:,} replies received so far, {left:,} "
+        return "; ".join([f"{counts}requests outstanding in {len(waiting)} batches", *shown, *self._notes])
+
+    def finish(self) -> None:
+        """Record that all replies were used; requests that failed are sent again if the run is resumed."""
+        if self._batches:
+            self._record("finished", 0)
+
+    async def __aenter__(self) -> BatchQueue:
+        self._token = BATCHES.set((self, ()))
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        BATCHES.reset(self._token)
+        self._log.close()
+        if self._bodies is not None:
+            self._bodies.close()
+
+    async def answer(self, name: Sequence[str | int], sent: ModelRequest, route: Route) -> ModelReply:
+        """Return the reply to a request, or queue the request and raise a `BudgetError`.
+
+        Args:
+            name: Digest of the request before it was adapted to the provider, so that it stays the same; the
+                number of forms that the provider rejected; the item, the judge and the criteria.
+        """
+        key = hashlib.sha256(json.dumps(name).encode("ascii")).hexdigest()[:24]
+        if self._waiting.get(key) in self._refreshed:
+            self._wait()
+        request, found = None, None if key in self._waiting else self._find(key)
+        if found is None:
+            request = await self._prepare(sent, route)
+            found = self._find(key)
+        if found is not None and key not in self._waiting:
+            try:
+                with intercept(Interception(found)):
+                    reply = await route.provider.send(sent)
+                return reply._replace(cost=reply.cost and reply.cost * batch_share(route.config))
+            except TransientError:
+                if self._places[key][3] > route.config.max_retries:
+                    raise
+        request = request or await self._prepare(sent, route)
+        if key in self._waiting:
+            self._wait()
+        if self._finish_direct:
+            return await route.transport.send(sent)
+        await self._defer(key, name[2:4], sent, route.config, request)
+        return self._wait()
+
+    def _wait(self) -> NoReturn:
+        self.is_pending = True
+        raise BudgetError("the request waits for a batch of the provider", limit="batch")
+
+    def _find(self, key: str) -> tuple[int, bytes] | None:
+        number, offset, status, _ = self._places.get(key, (0, 0, 0, 0))
+        # With `finish_direct`, what failed is sent directly.
+        if not number or (self._finish_direct and status >= 400):
+            return None
+        with self._file(number, "replies").open("rb") as file:
+            file.seek(offset)
+            return status, json.loads(file.readline())["body"].encode("utf-8")
+
+    async def _prepare(self, sent: ModelRequest, route: Route) -> HttpRequest:
+        """Return the request to the provider, after continuing the batches of its address and model."""
+        interception, config = Interception(), route.config
+        with intercept(interception), suppress(BudgetError):
+            await route.provider.send(sent)
+        request = interception.request
+        assert request is not None, "a transport without batches is refused before"
+        async with self._lock:
+            if (endpoint := (request.url, config.model)) not in self._clients:
+                self._clients[endpoint] = client = batch_client(request, config)
+                try:
+                    for batch in self._batches.values():
+                        if batch.is_open and (batch.url, batch.model) == endpoint:
+                            await self._continue(batch, client)
+                            self._refreshed.add(batch.number)
+                except ProviderError as error:
+                    # It ends the run: as an error of the judge, it would fail a vote.
+                    self.error = error
+            if self.error is not None:
+                self._wait()
+        return request
+
+    async def _defer(
+        self, key: str, group: Sequence[object], sent: ModelRequest, config: LLMConfig, request: HttpRequest
+    ) -> None:
+        price = pricing_of(config, direct=is_direct(config)).price
+        cost = 0.0 if price is None else estimated_cost(price, sent) * batch_share(config)
+        if (budget := whole_budget()) is not None:
+            await budget.reserve(cost)
+            # Spent from here on: the batch may be answered after this process has ended.
+            await budget.settle(cost, cost)
+        if self._bodies is None:
+            self._folder.mkdir(exist_ok=True)
+            # Without a name, since it is only valid in this process.
+            self._bodies = tempfile.TemporaryFile(dir=self._folder)  # noqa: SIM115
+        # Line breaks in JSON are only between values.
+        body, offset = request.body.replace(b"\n", b" "), self._bodies.seek(0, 2)
+        self._bodies.write(body)
+        place = self._groups.setdefault(tuple(group), len(self._groups))
+        self._queued.append(_Queued((request.url, config.model), place, offset, len(body), key, cost))
+        self._waiting[key] = 0
+
+    async def submit(self) -> None:
+        """Submit the queued requests in as few batches as the provider's limits allow, or raise `error`."""
+        if self.error is not None:
+            raise self.error
+        planned = [
+            self._plan(endpoint, part)
+            for endpoint, queued in groupby(sorted(self._queued), lambda one: one.endpoint)
+            for part in split_requests(list(queued), self._clients[endpoint])
+        ]
+        self._queued.clear()
+        for batch in planned:
+            await self._advance(batch, self._clients[batch.url, batch.model])
+
+    def _plan(self, endpoint: tuple[str, str], part: Sequence[_Queued]) -> _Batch:
+        number, token = max(self._batches, default=0) + 1, secrets.token_hex(8)
+        client = self._clients[endpoint]
+
+        def parts() -> Iterator[bytes]:
+            assert self._bodies is not None
+            for place, one in enumerate(part):
+                self._bodies.seek(one.offset)
+                yield client.separator if place else client.head
+                yield client.line(f"{token}-{one.key}", self._bodies.read(one.size))
+            yield client.tail
+
+        write_parts_atomic(self._file(number, "requests"), parts())
+        fields: dict[str, Json] = {"format": _FORMAT, "token": token, "keys": [one.key for one in part]}
+        fields |= {"url": endpoint[0], "model": endpoint[1], "reserved": sum(one.cost for one in part)}
+        self._record("planned", number, **fields)
+        self._index(self._batches[number])
+        self._refreshed.add(number)
+        return self._batches[number]
+
+    async def _advance(self, batch: _Batch, client: BatchClient) -> None:
+        file = self._file(batch.number, "requests")
+        uploaded = await client.upload(file)
+        self._record("submitting", batch.number, file=uploaded)
+        self._record("submitted", batch.number, id=await client.create(file, uploaded, batch.token))
+        self._submitted += len(batch.keys)
+
+    async def _continue(self, batch: _Batch, client: BatchClient) -> None:
+        """Take a batch of an earlier process as far as possible."""
+        try:
+            if batch.step == "submitting":
+                await self._confirm(batch, client)
+            if batch.step == "submitted":
+                state = await client.state(batch.id)
+                if self._finish_direct and not state.is_ended:
+                    state = await _cancel(batch, client)
+                batch.done = state.done
+                if state.is_ended:
+                    await self._collect(batch, client, state)
+        except ModelNotFoundError as error:
+            if not self._finish_direct:
+                error.args = (f"{error}; if batch {batch.id} was deleted, pass --finish-direct",)
+                raise
+            self._record("dropped", batch.number)
+        if batch.step == "planned" and self._finish_direct:
+            self._record("dropped", batch.number)
+        elif batch.step == "planned":
+            await self._advance(batch, client)
+        self._index(batch)
+
+    async def _confirm(self, batch: _Batch, client: BatchClient) -> None:
+        """Find out whether an interrupted submission reached the provider."""
+        known, until = {one.id for one in self._batches.values()}, batch.at + _SETTLING_SECONDS
+        while True:
+            is_last, is_possible = time.time() >= until, False
+            for state in await client.since(batch.at - _CLOCK_SKEW):
+                match = False if state.id in known else await _is_own(batch, client, state)
+                if match:
+                    self._record("submitted", batch.number, id=state.id)
+                    return
+                is_possible = is_possible or match is None
+            # Only results show whose batch a possible one is; until then, nothing is submitted again.
+            if is_last and not is_possible:
+                self._record("planned", batch.number)
+            if is_last or is_possible:
+                return
+            await asyncio.sleep(1.0)
+
+    async def _collect(self, batch: _Batch, client: BatchClient, state: BatchState) -> None:
+        """Store the replies of a batch that has ended."""
+        wanted, bad, lines = set(batch.keys), 0, []
+        for custom_id, reply in await client.results(state):
+            token, _, key = custom_id.partition("-")
+            if token != batch.token or key not in wanted:
+                bad += 1
+            elif reply is not None:
+                wanted.remove(key)
+                line = {"custom_id": custom_id, "status": reply[0], "body": redact(reply[1], client.secrets)}
+                lines.append(json.dumps(line).encode("ascii") + b"\n")
+        write_parts_atomic(self._file(batch.number, "replies"), lines)
+        self._record("collected", batch.number, answered=len(batch.keys) - len(wanted))
+        if state.problem:
+            self.error = ProviderError(f"the provider rejected batch {batch.id}: {state.problem}")
+        elif wanted or bad:
+            lost = f"{len(wanted):,} requests of batch {batch.id} expired or have no result"
+            self._notes.append(f"{lost}, and {bad:,} lines are unreadable, repeated or unknown")
+
+    def _file(self, number: int, what: str) -> Path:
+        return self._folder / f"{number:04}-{what}.jsonl"
+
+    def _record(self, step: str, number: int, **fields: Json) -> None:
+        event: dict[str, Any] = {"step": step, "batch": number, "at": round(time.time(), 3), **fields}
+        self._log.append(json.dumps(event, separators=(",", ":")).encode("ascii"))
+        self._log.sync()
+        self._apply(event)
+
+    def _apply(self, event: dict[str, Any]) -> None:
+        step, number, at = event.pop("step"), event.pop("batch"), event.pop("at")
+        if step == "finished":
+            for one in self._batches.values():
+                one.is_past = True
+        elif event.pop("format", None):
+            self._batches[number] = _Batch(number=number, at=at, **event)
+        else:
+            for name, value in {"step": step, "at": at, **event}.items():
+                setattr(self._batches[number], name, value)
+
+    def _index(self, batch: _Batch) -> None:
+        """Note what a batch's requests are waiting for, or where their replies are."""
+        for key in batch.keys:
+            if batch.is_open:
+                self._waiting[key] = batch.number
+            elif self._waiting.get(key) == batch.number:
+                del self._waiting[key]
+        if batch.step not in ("planned", "submitting"):
+            self._file(batch.number, "requests").unlink(missing_ok=True)
+        if batch.step != "collected":
+            return
+        for _, offset, raw in log_lines(self._file(batch.number, "replies")):
+            line = json.loads(raw)
+            key, status = line["custom_id"].partition("-")[2], line["status"]
+            if status < 400 or not batch.is_past:
+                tries = self._places[key][3] if key in self._places else 0
+                self._places[key] = (batch.number, offset, status, tries + 1)
+
+
+async def _cancel(batch: _Batch, client: BatchClient) -> BatchState:
+    with suppress(ProviderError):
+        # It may have ended in the meantime, which its state shows.
+        await client.state(batch.id, cancel=True)
+    for wait in _CANCEL_WAITS:
+        await asyncio.sleep(wait)
+        if (state := await client.state(batch.id)).is_ended:
+            return state
+    raise ProviderError(f"batch {batch.id} is still being cancelled; run the command again later")
+
+
+async def _is_own(batch: _Batch, client: BatchClient, state: BatchState) -> bool | None:
+    """Return whether a batch that the provider lists is this one; None if only its results will show it."""
+    if batch.file or state.file:
+        return state.file == batch.file
+    if state.total != len(batch.keys):
+        return False
+    if not state.is_ended:
+        return None
+    return any(custom_id.startswith(batch.token) for custom_id, _ in await client.results(state))
+
+
+def _events(file: Path, mark: int) -> Iterator[dict[str, Any]]:
+    for number, _, raw in log_lines(file):
+        body = body_of(raw, mark, is_sealed=True)
+        if body is None and raw.endswith(b"\n"):
+            raise RunFormatError(
+                f"{file}, line {number} is damaged. Restore the file from a backup, because it shows which "
+                "requests were already submitted"
+            )
+        event: dict[str, Any] = {} if body is None else json.loads(body)
+        if event.get("format", _FORMAT) > _FORMAT:
+            raise RunFormatError(f"{file} has a newer format; install a newer version of autorubric")
+        if event:
+            yield event
+
+
+def split_requests(queued: Sequence[_Queued], client: BatchClient) -> Iterator[Sequence[_Queued]]:
+    """Yield the requests of each batch, in order, within the provider's limits."""
+    part, size = list[_Queued](), 0
+    own = len(client.line("0" * _ID_LENGTH, b"")) + len(client.separator)
+    room = client.most_bytes - len(client.head) - len(client.tail)
+    for one in queued:
+        if one.size + own > room:
+            raise ArgumentError(f"a request has {one.size:,} bytes, more than a batch can have ({room:,})")
+        if part and (size + one.size + own > room or len(part) == client.most_requests):
+            yield part
+            part, size = [], 0
+        part.append(one)
+        size += one.size + own
+    if part:
+        yield part
+
+
+def batch_share(config: LLMConfig) -> float:
+    """Return the price of a model in batches as a share of its usual price."""
+    if own_price(config) is None and not is_direct(config):
+        # Imported late, because most configs that count costs set their own prices.
+        from autorubric.llm.litellm_transport import listed_price
+
+        usual, listed = listed_price(config.model), listed_price(config.model, "_batches")
+        if usual is not None and listed is not None and usual[0]:
+            return listed[0] / usual[0]
+    return BATCH_SHARE
+
+
+def refuse_without_batches(route: Route) -> None:
+    """Check that a model's provider has batches."""
+    config, owner, why = route.config, owner_of(route.config.model), ""
+    if config.transport in WIRES:
+        why = "decision models have no batch endpoint"
+    elif route.is_own:
+        why = "its transport has no batch endpoint"
+    elif secret := config.secret_params():
+        why = f"the secret {', '.join(secret)} in extra_params would be in the files of batches"
+    elif not is_direct(config) and owner not in ("openai", "anthropic"):
+        is_known = config.api_base is not None and speaks_openai(config.model)
+        why = "" if is_known else f"{owner!r} has no known batch endpoint"
+    if why:
+        raise ArgumentError(
+            f"{config.model} cannot be asked in batches: {why}. OpenAI, Anthropic, and OpenAI-compatible "
+            "servers with /v1/files and /v1/batches (api_base) have batches; run without batch (--batch)"
+        )

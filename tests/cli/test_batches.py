@@ -1,0 +1,44 @@
+"""`autorubric eval --batch` on the command line."""
+
+from __future__ import annotations
+
+import json
+
+from tests.cli.conftest import Cli
+from tests.servers.fixtures import OpenAIServer
+
+
+def _arguments(dataset: str, server: OpenAIServer, *more: str) -> list[str]:
+    named = ["--judge", "m", "--api-base", server.api_base, "--name", "one"]
+    return ["eval", dataset, *named, *more]
+
+
+def test_the_same_command_collects(cli: Cli, dataset: str, openai_server: OpenAIServer) -> None:
+    """The first command submits and exits with 4, the second finishes with 0; no test request is sent."""
+    arguments = _arguments(dataset, openai_server, "--batch")
+    first = cli(*arguments)
+    assert first.code == 4, first.err
+    assert "requests outstanding in 1 batches" in " ".join(first.out.split())
+    assert "To collect the replies, run the same command" in first.err
+    done = cli(*arguments, "--json")
+    assert done.code == 0, done.err
+    assert json.loads(done.out)["stopped"] is None
+    assert openai_server.log() == []
+
+
+def test_a_dry_run_shows_the_price_in_batches(cli: Cli, dataset: str, openai_server: OpenAIServer) -> None:
+    """The wait is stated, and a price that is unknown is unknown in batches too."""
+    told = cli(*_arguments(dataset, openai_server, "--batch", "--dry-run"))
+    assert told.code == 0
+    assert "In batches: unknown" in told.out
+    assert "24 hours" in told.out
+    assert not openai_server.batches()["batches"]
+
+
+def test_batches_are_not_asked_for_twice(cli: Cli, dataset: str, openai_server: OpenAIServer) -> None:
+    """Without the flag, the run is refused with the flags that continue it; `--finish-direct` ends it."""
+    cli(*_arguments(dataset, openai_server, "--batch"))
+    refused = cli(*_arguments(dataset, openai_server, "--no-preflight"))
+    assert refused.code == 2
+    assert "--batch" in refused.err
+    assert cli(*_arguments(dataset, openai_server, "--finish-direct")).code == 0
