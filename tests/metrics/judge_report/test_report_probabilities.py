@@ -136,6 +136,7 @@ def test_abstaining_mass_is_shown_beside_probabilities_of_the_answers(tmp_path: 
         "a": {"clear": "MET", "tone": "cold"},
         "b": {"clear": "UNMET", "tone": "none"},
         "c": {"clear": "MET", "tone": "warm"},
+        "d": {"clear": "MET", "tone": "plain"},
     }
     stated = {
         ("a", "clear"): {"MET": 0.4, "UNMET": 0.1, "CANNOT_ASSESS": 0.5},
@@ -143,6 +144,7 @@ def test_abstaining_mass_is_shown_beside_probabilities_of_the_answers(tmp_path: 
         ("c", "clear"): {"CANNOT_ASSESS": 1.0},
         ("a", "tone"): {"cold": 0.25, "plain": 0.25, "none": 0.5},
         ("b", "tone"): {"cold": 1.0},
+        ("d", "tone"): {"plain": 1.0},
     }
     _, report = reported([Stating(stated)], truth, [BINARY, ORDINAL], tmp_path)
     clear, tone = report.per_judge["stating"].probabilities.values()
@@ -150,9 +152,9 @@ def test_abstaining_mass_is_shown_beside_probabilities_of_the_answers(tmp_path: 
     assert (clear.brier.n, clear.brier.n_missing) == (2, 1)
     assert clear.abstention == pytest.approx(0.5)
     # The label of b is NA, and c has no probabilities.
-    assert tone.brier.n == 1
-    assert tone.brier == pytest.approx(0.5**2 + 0.5**2)
-    assert tone.abstention == pytest.approx(0.5)
+    assert tone.brier.n == 2
+    assert tone.brier == pytest.approx((0.5**2 + 0.5**2) / 2)
+    assert tone.abstention == pytest.approx(0.25)
 
 
 def test_a_label_with_probability_0_leaves_the_log_loss_undefined(tmp_path: Path) -> None:

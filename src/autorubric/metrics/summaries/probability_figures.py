@@ -81,16 +81,17 @@ def probability_figures(
     its samples, and the panel has none.
     """
     found: dict[Rater, dict[str, ProbabilityFigures]] = {}
+    names = distinct_names(table.criteria)
     for (rater, place), items in sorted(_by_criterion(table).items()):
         measured, labels = table.criteria[place], labels_of(cells, place)
         mine = [item for item in items if item in labels]
         origins = [one for judge, one in table.origins.items() if rater in (PANEL, ("judge", judge))]
         is_mixed = any(len(one) > 1 for one in origins)
-        if is_mixed or not mine or measured.level not in CATEGORICAL or len(measured.categories) < 2:
+        if is_mixed or len(mine) < 2 or measured.level not in CATEGORICAL or len(measured.categories) < 2:
             continue
         split = [split_mass(measured, items[item]) for item in mine]
         prob = np.array([chances for chances, _ in split])
-        found.setdefault(rater, NamedDict())[distinct_names(table.criteria)[place]] = _figures(
+        found.setdefault(rater, NamedDict())[names[place]] = _figures(
             " + ".join(sorted(frozenset[str]().union(*origins))),
             np.array([labels[item] for item in mine]),
             prob[:, 1] if measured.level == "binary" else prob,

@@ -136,7 +136,7 @@ class RaterReport:
         failures: Number of unanswered cells and their rates by cause.
         coverage: Number of pairs used divided by the number of labelled cells; None if there are no labels.
         probabilities: How well the rater's probabilities predict the labels, keyed by criterion. Only
-            criteria with probabilities and labels are included, and the panel only if votes are soft.
+            criteria with probabilities and labels of two items count, and the panel only for soft votes.
     """
 
     rater: str
