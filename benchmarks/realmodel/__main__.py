@@ -107,7 +107,8 @@ def measure(api_base: str, llm_calls: LLMCalls, logprobs: int | None, *, items: 
         usages = [one.usage for one in watch.replies[1:] if one.usage is not None]
         prompts += sum(one.prompt_tokens for one in usages)
         cached += sum(one.cache_read_input_tokens for one in usages)
-        truth = demo.items[at].ground_truth or {}
+        truth = demo.items[at].ground_truth
+        assert isinstance(truth, dict)
         for one in report.report:
             for vote in one.votes:
                 count_vote(outcome, vote)
