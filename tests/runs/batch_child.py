@@ -30,7 +30,7 @@ def dataset(count: int = 3) -> RubricDataset:
 def model(kind: str, url: str) -> LLMConfig:
     """A model of either protocol at the test server."""
     if kind == "anthropic":
-        return LLMConfig(model="anthropic/claude-sonnet-4-5", api_base=url, api_key="sk-test-key")
+        return LLMConfig(model="anthropic/claude-haiku-4-5", api_base=url, api_key="sk-test-key")
     return LLMConfig(model="m", api_base=f"{url}/v1", api_key="sk-test-key")
 
 

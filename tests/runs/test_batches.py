@@ -39,12 +39,12 @@ def _config(server: OpenAIServer, kind: str = "openai", **changes: Any) -> LLMCo
     price = {"input_cost_per_token": 1e-5, "output_cost_per_token": 2e-5, "api_key": "sk-secret-of-the-test"}
     if kind == "anthropic":
         return LLMConfig(
-            model="anthropic/claude-sonnet-4-5",
+            model="anthropic/claude-haiku-4-5",
             api_base=server.url,
             **{**price, "retry_min_wait": 0, **changes},
         )
     if kind == "litellm":
-        changes = {"model": "openai/gpt-4o-mini", "transport": "litellm", **changes}
+        changes = {"model": "openai/gpt-5.4", "transport": "litellm", **changes}
     given = {"model": "m", "api_base": server.api_base, **price, "retry_min_wait": 0, **changes}
     return LLMConfig(**given)
 
@@ -257,7 +257,7 @@ def test_a_server_without_batches_is_refused(tmp_path: Path, openai_server: Open
     ("model", "reason"),
     [
         (LLMConfig(model="m", api_base="http://x/v1", transport="openai_decisions"), "decision models"),
-        (LLMConfig(model="gemini/gemini-3-pro"), ".gemini. has no known batch endpoint"),
+        (LLMConfig(model="gemini/gemini-3.8-flash"), ".gemini. has no known batch endpoint"),
         (
             LLMConfig(model="m", api_base="http://x/v1", extra_params={"api_token": "s"}),
             "the secret api_token",
@@ -393,4 +393,4 @@ def test_an_estimate_shows_both_prices(openai_server: OpenAIServer) -> None:
     assert "In batches" not in estimate(_dataset(), grader).summary()
     assert openai_server.log() == []
     with pytest.raises(ArgumentError, match="gemini"):
-        estimate(_dataset(), CriterionGrader(judges=["gemini/gemini-3-pro"]), batch=True)
+        estimate(_dataset(), CriterionGrader(judges=["gemini/gemini-3.8-flash"]), batch=True)
