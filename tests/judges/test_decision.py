@@ -367,6 +367,30 @@ def test_answers_without_names_are_in_the_order_of_the_questions() -> None:
     assert reply is not None and reply.probabilities == _approximately(_expected(request, body))
 
 
+@pytest.mark.parametrize("names", [["q1", "q1"], ["q2", None], [None, "q1"]])
+def test_answers_with_names_are_not_taken_by_order(names: list[str | None]) -> None:
+    """The answer to one question is never that to another: what is missing is requested again."""
+    criterion = Criterion(name="c", requirement="r")
+    request = JudgeRequest(criterion=criterion, submission=Submission(text="t"))
+    asking = Asking("openai", [request])
+    answers = [{"type": "predicate", "name": name, "probability": 0.9} for name in names]
+    with pytest.raises(ReplyError, match="the answer is missing"):
+        asking.question((request.submission,)).decode(json.dumps(answers))
+    assert set(asking.found) == {name for name in names if name}
+
+
+@pytest.mark.parametrize("shares", [(0.51, 0.51, 0.0), (0.5, 0.48, 0.0)])
+def test_the_tolerance_includes_its_ends(shares: tuple[float, ...]) -> None:
+    """A sum of 0.98 or 1.02 is valid, although it is not exact as a float."""
+    criterion = Criterion(name="c", requirement="r", options=["a", "b"])
+    request = JudgeRequest(criterion=criterion, submission=Submission(text="t"))
+    probabilities = dict(zip(("a", "b", "CANNOT_ASSESS"), shares, strict=True))
+    answers = {"q1": {"type": "choice", "choice": "a", "probabilities": probabilities}}
+    asking = Asking("systemone", [request])
+    asking.question((request.submission,)).decode(json.dumps(answers))
+    assert asking.found["q1"] == probabilities
+
+
 @pytest.mark.parametrize("contract", CONTRACTS)
 def test_a_limit_on_questions_is_learned(openai_server: OpenAIServer, contract: Contract) -> None:
     """A 422 that names it divides the request; the next item is divided from the start."""
