@@ -107,7 +107,7 @@ class BatchQueue:
         # By key of a request: batch and offset of its latest reply, HTTP status, and number of replies.
         self._places: dict[str, tuple[int, int, int, int]] = {}
         self._waiting: dict[str, int] = {}
-        for event in _events(record, mark):
+        for event in batch_events(record, mark):
             self._apply(event)
         for batch in self._batches.values():
             self._index(batch)
@@ -436,7 +436,8 @@ async def _is_own(batch: _Batch, client: BatchClient, state: BatchState) -> bool
     return any(custom_id.startswith(batch.token) for custom_id, _ in await client.results(state))
 
 
-def _events(file: Path, mark: int) -> Iterator[dict[str, Any]]:
+def batch_events(file: Path, mark: int) -> Iterator[dict[str, Any]]:
+    """Yield the recorded steps of batches, and the ends of runs; nothing for a missing file."""
     for number, _, raw in log_lines(file):
         body = body_of(raw, mark, is_sealed=True)
         if body is None and raw.endswith(b"\n"):
