@@ -23,9 +23,10 @@ from autorubric.criteria import (
     NumericalRatingCriterion,
     Submission,
 )
+from autorubric.criteria.base import Shown
 from autorubric.errors import ArgumentError, ReplyError
 from autorubric.judges import DecisionModelJudge, JudgeReply, JudgeRequest
-from autorubric.judges.decision import Asking
+from autorubric.judges.decision import Asking, questions_on
 from autorubric.judges.prompts import Example
 from autorubric.llm.decision_wire import Contract
 from autorubric.scoring import JudgeVote
@@ -193,6 +194,20 @@ def test_candidates_are_asked_in_both_orders(openai_server: OpenAIServer) -> Non
     assert [one[1] for one in firsts if one] == ["Heavy drops fall.", "Rain is wet."]
     for vote in votes:
         assert set(vote.probabilities or {}) == {"gpt", "claude", "tie", "CANNOT_ASSESS"}
+
+
+@pytest.mark.parametrize("settings", [{}, {"margin": 2}, {"mode": "best_of"}, {"mode": "ranking"}])
+def test_a_preference_for_a_place_cancels_out(settings: dict[str, Any]) -> None:
+    """The choices begin with the first candidate shown and end with the last, in both orders."""
+    pair = ComparativeCriterion(name="better", **settings).bind(Submission(text=None, candidates=PAIR))
+    for names in (("gpt", "claude"), ("claude", "gpt")):
+        [question] = questions_on(pair, Shown(names=names))
+        labels = [one.label for one in question.choices if one.label != "CANNOT_ASSESS"]
+        assert (labels[0].split()[0], labels[-1].split()[0]) == names
+    three = Submission(text=None, candidates={"x": "1", "y": "2", "z": "3"})
+    best = ComparativeCriterion(name="better", mode="best_of").bind(three)
+    [question] = questions_on(best, Shown(names=("z", "x", "y")))
+    assert [one.text for one in question.choices] == ["A", "B", "C", "CANNOT_ASSESS"]
 
 
 HOSTILE = {
