@@ -42,3 +42,17 @@ def test_batches_are_not_asked_for_twice(cli: Cli, dataset: str, openai_server: 
     assert refused.code == 2
     assert "--batch" in refused.err
     assert cli(*_arguments(dataset, openai_server, "--finish-direct")).code == 0
+
+
+def test_shards_that_wait_for_batches_are_not_merged(
+    cli: Cli, dataset: str, openai_server: OpenAIServer
+) -> None:
+    """The merged run would have no batches, and pay for the same replies again."""
+    shard = ["--batch", "--shard", "0/2"]
+    assert cli(*_arguments(dataset, openai_server, *shard)).code == 4
+    merge = ["merge", "experiments/one-0-of-2", "--out", "experiments/whole"]
+    refused = cli(*merge)
+    assert refused.code == 2
+    assert "collect them first" in refused.err
+    assert cli(*_arguments(dataset, openai_server, *shard)).code == 0
+    assert cli(*merge).code == 0

@@ -23,9 +23,10 @@ from autorubric.criteria import (
     NumericalRatingCriterion,
     Submission,
 )
+from autorubric.criteria.base import Shown
 from autorubric.errors import ArgumentError, ReplyError
 from autorubric.judges import DecisionModelJudge, JudgeReply, JudgeRequest
-from autorubric.judges.decision import Asking
+from autorubric.judges.decision import Asking, questions_on
 from autorubric.judges.prompts import Example
 from autorubric.llm.decision_wire import Contract
 from autorubric.scoring import JudgeVote
@@ -193,6 +194,20 @@ def test_candidates_are_asked_in_both_orders(openai_server: OpenAIServer) -> Non
     assert [one[1] for one in firsts if one] == ["Heavy drops fall.", "Rain is wet."]
     for vote in votes:
         assert set(vote.probabilities or {}) == {"gpt", "claude", "tie", "CANNOT_ASSESS"}
+
+
+@pytest.mark.parametrize("settings", [{}, {"margin": 2}, {"mode": "best_of"}, {"mode": "ranking"}])
+def test_a_preference_for_a_place_cancels_out(settings: dict[str, Any]) -> None:
+    """The choices begin with the first candidate shown and end with the last, in both orders."""
+    pair = ComparativeCriterion(name="better", **settings).bind(Submission(text=None, candidates=PAIR))
+    for names in (("gpt", "claude"), ("claude", "gpt")):
+        [question] = questions_on(pair, Shown(names=names))
+        labels = [one.label for one in question.choices if one.label != "CANNOT_ASSESS"]
+        assert (labels[0].split()[0], labels[-1].split()[0]) == names
+    three = Submission(text=None, candidates={"x": "1", "y": "2", "z": "3"})
+    best = ComparativeCriterion(name="better", mode="best_of").bind(three)
+    [question] = questions_on(best, Shown(names=("z", "x", "y")))
+    assert [one.text for one in question.choices] == ["A", "B", "C", "CANNOT_ASSESS"]
 
 
 HOSTILE = {
@@ -365,6 +380,30 @@ def test_answers_without_names_are_in_the_order_of_the_questions() -> None:
     asking.question((request.submission,)).decode(json.dumps(answers))
     reply = asking.reply(0, JudgeReply(answer=None))
     assert reply is not None and reply.probabilities == _approximately(_expected(request, body))
+
+
+@pytest.mark.parametrize("names", [["q1", "q1"], ["q2", None], [None, "q1"]])
+def test_answers_with_names_are_not_taken_by_order(names: list[str | None]) -> None:
+    """The answer to one question is never that to another: what is missing is requested again."""
+    criterion = Criterion(name="c", requirement="r")
+    request = JudgeRequest(criterion=criterion, submission=Submission(text="t"))
+    asking = Asking("openai", [request])
+    answers = [{"type": "predicate", "name": name, "probability": 0.9} for name in names]
+    with pytest.raises(ReplyError, match="the answer is missing"):
+        asking.question((request.submission,)).decode(json.dumps(answers))
+    assert set(asking.found) == {name for name in names if name}
+
+
+@pytest.mark.parametrize("shares", [(0.51, 0.51, 0.0), (0.5, 0.48, 0.0)])
+def test_the_tolerance_includes_its_ends(shares: tuple[float, ...]) -> None:
+    """A sum of 0.98 or 1.02 is valid, although it is not exact as a float."""
+    criterion = Criterion(name="c", requirement="r", options=["a", "b"])
+    request = JudgeRequest(criterion=criterion, submission=Submission(text="t"))
+    probabilities = dict(zip(("a", "b", "CANNOT_ASSESS"), shares, strict=True))
+    answers = {"q1": {"type": "choice", "choice": "a", "probabilities": probabilities}}
+    asking = Asking("systemone", [request])
+    asking.question((request.submission,)).decode(json.dumps(answers))
+    assert asking.found["q1"] == probabilities
 
 
 @pytest.mark.parametrize("contract", CONTRACTS)

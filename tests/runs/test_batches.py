@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 import signal
 from multiprocessing import get_context
 from pathlib import Path
@@ -22,7 +23,15 @@ from autorubric import (
     Rubric,
     RubricDataset,
 )
-from autorubric.errors import ArgumentError, ProviderError, RunError
+from autorubric.errors import (
+    ArgumentError,
+    ItemFailedError,
+    ProviderError,
+    RunError,
+    RunFormatError,
+    RunMismatchError,
+    RunWriteError,
+)
 from autorubric.llm.batches import _Queued, split_requests
 from autorubric.runs import estimate, evaluate_sync
 from tests.runs.batch_child import dataset, evaluate_and_die, model
@@ -199,6 +208,101 @@ def test_a_direct_run_does_not_pay_again(tmp_path: Path, openai_server: OpenAISe
     with pytest.raises(RunError, match="finish_direct"):
         _run(tmp_path, _config(openai_server), batch=False)
     assert openai_server.log() == []
+
+
+def test_a_direct_run_pays_for_no_reply_again(tmp_path: Path, openai_server: OpenAIServer) -> None:
+    """If a run stops because all votes fail, the replies that it did not read are still protected."""
+    rules = [{"contains": f"number {n}\\n", "fate": "refused", "times": 2} for n in range(10)]
+    openai_server.batches(polls=1, rules=rules)
+    config = _config(openai_server)
+    _run(tmp_path, config, dataset=_dataset(30))
+    assert _run(tmp_path, config, dataset=_dataset(30)).stopped == "same_error"
+    with pytest.raises(RunError, match="finish_direct"):
+        _run(tmp_path, config, dataset=_dataset(30), batch=False)
+    done, _ = _until_done(tmp_path, config, dataset=_dataset(30))
+    assert _judged(done) == 60
+    assert set(openai_server.batches()["paid"].values()) == {1}
+
+
+def test_changed_settings_are_refused_while_replies_are_outstanding(
+    tmp_path: Path, openai_server: OpenAIServer
+) -> None:
+    """Another model would pay again; once a run with it is complete, the old batch holds up nothing."""
+    openai_server.batches(polls=99)
+    _run(tmp_path, _config(openai_server))
+    other = _config(openai_server, model="n")
+    with pytest.raises(RunMismatchError):
+        _run(tmp_path, other)
+    assert len(openai_server.batches()["batches"]) == 1
+    _run(tmp_path, other, on_mismatch="rejudge")
+    openai_server.batches(polls=1)
+    done = _run(tmp_path, other)
+    assert done.stopped is None
+    assert "batch batch_0 of m" in done.notices[-1]
+    assert _run(tmp_path, other, batch=False).stopped is None
+
+
+def test_a_rejected_batch_protects_nothing(tmp_path: Path, openai_server: OpenAIServer) -> None:
+    """Nothing was paid for, so the model can be corrected under the same name."""
+    openai_server.batches(polls=1, fail="no such model")
+    _run(tmp_path, _config(openai_server))
+    with pytest.raises(ProviderError, match="no such model"):
+        _run(tmp_path, _config(openai_server))
+    openai_server.batches(fail="")
+    assert _until_done(tmp_path, _config(openai_server, model="n"))[0].stopped is None
+
+
+def test_fail_fast_sends_a_failed_request_again(tmp_path: Path, openai_server: OpenAIServer) -> None:
+    """The next command after the error continues, as in a direct run."""
+    openai_server.batches(polls=1, rules=[{"contains": "number 0", "fate": "refused"}])
+    config = _config(openai_server)
+    _run(tmp_path, config, fail_fast=True)
+    with pytest.raises(ItemFailedError):
+        _run(tmp_path, config, fail_fast=True)
+    done, _ = _until_done(tmp_path, config, fail_fast=True)
+    assert _judged(done) == 8
+
+
+@pytest.mark.parametrize("content", [None, b"", b"{\n", b"[1]\n", b"\0" * 99])
+def test_lost_replies_are_an_error(
+    content: bytes | None, tmp_path: Path, openai_server: OpenAIServer
+) -> None:
+    """A file with replies that was damaged or not copied is named, and nothing is submitted again."""
+    openai_server.batches(polls=1, rules=[{"contains": "number 0", "fate": "expired"}])
+    config = _config(openai_server)
+    _run(tmp_path, config)
+    _run(tmp_path, config)
+    file = tmp_path / "run" / "batches" / "0001-replies.jsonl"
+    kept = file.read_bytes()
+    if content is None:
+        file.unlink()
+    else:
+        file.write_bytes(content)
+    with pytest.raises(RunFormatError, match="0001-replies"):
+        _run(tmp_path, config)
+    file.write_bytes(kept)
+    assert _run(tmp_path, config).stopped is None
+
+
+def test_a_folder_that_cannot_be_written_stops_the_run(tmp_path: Path, openai_server: OpenAIServer) -> None:
+    """It is no failure of the judge, so no verdict is lost, and the next command collects."""
+    openai_server.batches(polls=1)
+    config = _config(openai_server)
+    _run(tmp_path, config)
+    folder = tmp_path / "run" / "batches"
+    shutil.rmtree(folder)
+    with pytest.raises(RunWriteError, match="batches"):
+        _run(tmp_path, config)
+    folder.mkdir()
+    done = _run(tmp_path, config)
+    assert (done.stopped, _judged(done)) == (None, 8)
+
+
+def test_a_dummy_key_is_left_in_replies(tmp_path: Path, openai_server: OpenAIServer) -> None:
+    """Keys of local servers may be words; removing them from replies would make these unreadable."""
+    openai_server.batches(polls=1)
+    done, _ = _until_done(tmp_path, _config(openai_server, api_key="verdict"))
+    assert _judged(done) == 8
 
 
 def test_early_stopping_runs_in_rounds(tmp_path: Path, openai_server: OpenAIServer) -> None:

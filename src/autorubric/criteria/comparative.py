@@ -153,12 +153,20 @@ class ComparativeCriterion(BaseCriterion):
         return self.render()
 
     def answer_choices(self, shown: Shown | None = None) -> tuple[AnswerChoice, ...]:
-        """Return all preferences, the best candidates, or the rankings of two candidates, with letters."""
+        """Return all preferences, the best candidates, or the rankings of two candidates, by letter.
+
+        They begin with the first candidate shown, so that both orders cancel out a preference for a place.
+        """
         letters = {name: candidate_id(place) for place, name in enumerate(shown.names if shown else ())}
         lettered = copy.copy(self)
         lettered._names = tuple(letters.get(name, name) for name in self._names or ())
         pairs = zip(self._listed_answers(), lettered._listed_answers(), strict=True)
-        return tuple(AnswerChoice(str(one.label), str(seen.label), "", one) for one, seen in pairs)
+        choices = [AnswerChoice(str(one.label), str(seen.label), "", one) for one, seen in pairs]
+        if letters and self.mode == "best_of":
+            choices.sort(key=lambda one: list(letters).index(one.label))
+        elif letters and choices and not choices[0].text.startswith(candidate_id(0)):
+            choices.reverse()
+        return tuple(choices)
 
     def _listed_answers(self) -> tuple[Answer, ...]:
         if self.mode == "ranking" and len(self._names or ()) == 2:

@@ -23,7 +23,7 @@ from autorubric.llm.decision_wire import NAMES_LABELS, WIRES, Contract, limit_in
 from autorubric.llm.names import provider_of
 from autorubric.llm.transport import Message, ModelQuestion, ReplySchema
 from autorubric.rubric.rubric import Rubric
-from autorubric.scoring.probabilities import ABSTENTION, SUM_TOLERANCE
+from autorubric.scoring.probabilities import ABSTENTION, CLOSE, SUM_TOLERANCE
 from autorubric.scoring.votes import Probabilities, VoteExchange
 from autorubric.support.chat_tokens import neutralise_tokens
 from autorubric.support.objects import Json, is_number
@@ -121,7 +121,8 @@ def _by_id(answers: Json, asked: Sequence[str]) -> Mapping[str, Json]:
     if isinstance(answers, dict):
         return answers
     named = {one["name"]: one for one in answers if isinstance(one, dict) and one.get("name") in asked}
-    is_in_order = len(answers) == len(asked) and len(named) < len(asked)
+    # Without names, or with names of a server's own, only the order tells them apart.
+    is_in_order = len(answers) == len(asked) and not named
     return dict(zip(asked, answers, strict=True)) if is_in_order else named
 
 
@@ -148,7 +149,7 @@ def _read(question: DecisionQuestion, answer: Json) -> dict[str, float] | None:
         if not is_number(share) or not 0.0 <= share <= 1.0:
             raise ReplyError(f"a probability must be between 0 and 1; got {share!r}")
     found = {one.label: float(given.get(key, 0.0)) for key, one in zip(keys, question.choices, strict=True)}
-    if abs(math.fsum(found.values()) - 1.0) > SUM_TOLERANCE:
+    if abs(math.fsum(found.values()) - 1.0) > SUM_TOLERANCE + CLOSE:
         raise ReplyError(f"the probabilities must sum to 1 (±{SUM_TOLERANCE:g}); got {found}")
     return found
 

@@ -21,7 +21,7 @@ from autorubric.errors import (
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.interception import HttpRequest
 from autorubric.llm.provider_errors import ProviderFailure, error_of, masked_error, retry_after_of
-from autorubric.llm.specs import Mask, is_secret_name
+from autorubric.llm.specs import Mask, is_no_word, is_secret_name
 from autorubric.support.objects import Json
 
 _TRIES: Final = 4
@@ -60,8 +60,9 @@ class BatchClient:
         headers = {name.lower(): value for name, value in request.headers.items()}
         self._headers = {name: value for name, value in headers.items() if name.startswith(names)}
         held = [value for name, value in self._headers.items() if is_secret_name(name)]
-        self.secrets = tuple(part for value in held for part in (value, value.removeprefix("Bearer ")))
-        self._mask, self._model = Mask(self.secrets), config.model
+        secrets = tuple(part for value in held for part in (value, value.removeprefix("Bearer ")))
+        self.keys = tuple(one for one in secrets if is_no_word(one))  # to be removed from replies
+        self._mask, self._model = Mask(secrets), config.model
 
     def line(self, custom_id: str, body: bytes) -> bytes:
         names = custom_id.encode("ascii"), self._endpoint.encode("ascii")

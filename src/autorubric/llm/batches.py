@@ -13,7 +13,7 @@ import secrets
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -22,9 +22,12 @@ from typing import IO, Any, Final, NamedTuple, NoReturn
 from autorubric.errors import (
     ArgumentError,
     BudgetError,
+    FileError,
+    ItemFailedError,
     ModelNotFoundError,
     ProviderError,
     RunFormatError,
+    RunWriteError,
     TransientError,
 )
 from autorubric.llm.batch_client import BatchClient, BatchState, batch_client
@@ -66,7 +69,8 @@ class _Batch:
     id: str = ""  # the provider's id of the batch
     answered: int = 0  # requests with a reply, including errors
     done: int = 0  # requests that the provider has processed, when it was last asked
-    is_past: bool = False  # whether the run has ended since, so that failed requests are sent again
+    is_past: bool = False  # whether the run has stopped since, so that failed requests are sent again
+    is_used: bool = False  # whether the run was complete since, so that no reply is needed anymore
 
     @property
     def is_open(self) -> bool:
@@ -94,7 +98,7 @@ class BatchQueue:
 
     Attributes:
         is_pending: Whether a reply that this process asked for is still to come.
-        error: Error of a batch endpoint, or of a batch that was rejected as a whole; None if there was none.
+        error: Error that ends the run, such as a batch that was rejected as a whole; None if there was none.
     """
 
     def __init__(self, record: Path, mark: int, *, finish_direct: bool = False) -> None:
@@ -103,7 +107,7 @@ class BatchQueue:
         # By key of a request: batch and offset of its latest reply, HTTP status, and number of replies.
         self._places: dict[str, tuple[int, int, int, int]] = {}
         self._waiting: dict[str, int] = {}
-        for event in _events(record, mark):
+        for event in batch_events(record, mark):
             self._apply(event)
         for batch in self._batches.values():
             self._index(batch)
@@ -117,12 +121,12 @@ class BatchQueue:
         self._notes: list[str] = []
         self._submitted = 0
         self.is_pending = False
-        self.error: ProviderError | None = None
+        self.error: Exception | None = None
 
     @property
     def is_unused(self) -> bool:
-        """Whether there are batches whose replies were not used yet."""
-        return any(one.is_open or not one.is_past for one in self._batches.values())
+        """Whether there are batches, paid for or submitted, whose replies were not used yet."""
+        return any(not one.is_used and (one.is_open or one.answered) for one in self._batches.values())
 
     def count_spending(self, budget: SpendingLimit) -> None:
         """Count the requests of all batches in a budget, at their estimated cost."""
@@ -139,20 +143,33 @@ class BatchQueue:
         counts = f"{self._submitted:,} requests submitted now, {ready:,} replies received so far, {left:,} "
         return "; ".join([f"{counts}requests outstanding in {len(waiting)} batches", *shown, *self._notes])
 
-    def finish(self) -> None:
-        """Record that all replies were used; requests that failed are sent again if the run is resumed."""
+    def finish(self, *, is_complete: bool) -> None:
+        """Record that requests that failed are sent again, and whether all replies were used."""
         if self._batches:
-            self._record("finished", 0)
+            self._record("finished", 0, used=is_complete)
+
+    def unneeded(self) -> list[str]:
+        """Return a notice for each batch that is outstanding although the run is complete."""
+        told = "batch {0.id} of {0.model} at {0.url} is not needed anymore; cancel it at the provider"
+        return [told.format(one) for one in self._batches.values() if one.is_open]
 
     async def __aenter__(self) -> BatchQueue:
         self._token = BATCHES.set((self, ()))
         return self
 
-    async def __aexit__(self, *_: object) -> None:
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
         BATCHES.reset(self._token)
+        if kind is ItemFailedError:
+            self.finish(is_complete=False)
+        self.close()
+
+    def close(self) -> None:
+        """Close the files."""
         self._log.close()
         if self._bodies is not None:
-            self._bodies.close()
+            with suppress(OSError):
+                # A write that failed is tried again, but nobody reads the file anymore.
+                self._bodies.close()
 
     async def answer(self, name: Sequence[str | int], sent: ModelRequest, route: Route) -> ModelReply:
         """Return the reply to a request, or queue the request and raise a `BudgetError`.
@@ -206,15 +223,12 @@ class BatchQueue:
         assert request is not None, "a transport without batches is refused before"
         async with self._lock:
             if (endpoint := (request.url, config.model)) not in self._clients:
-                self._clients[endpoint] = client = batch_client(request, config)
-                try:
+                with self._keep_error():
+                    self._clients[endpoint] = client = batch_client(request, config)
                     for batch in self._batches.values():
                         if batch.is_open and (batch.url, batch.model) == endpoint:
                             await self._continue(batch, client)
                             self._refreshed.add(batch.number)
-                except ProviderError as error:
-                    # It ends the run: as an error of the judge, it would fail a vote.
-                    self.error = error
             if self.error is not None:
                 self._wait()
         return request
@@ -228,29 +242,44 @@ class BatchQueue:
             await budget.reserve(cost)
             # Spent from here on: the batch may be answered after this process has ended.
             await budget.settle(cost, cost)
-        if self._bodies is None:
-            self._folder.mkdir(exist_ok=True)
-            # Without a name, since it is only valid in this process.
-            self._bodies = tempfile.TemporaryFile(dir=self._folder)  # noqa: SIM115
         # Line breaks in JSON are only between values.
-        body, offset = request.body.replace(b"\n", b" "), self._bodies.seek(0, 2)
-        self._bodies.write(body)
-        place = self._groups.setdefault(tuple(group), len(self._groups))
-        self._queued.append(_Queued((request.url, config.model), place, offset, len(body), key, cost))
-        self._waiting[key] = 0
+        body = request.body.replace(b"\n", b" ")
+        with self._keep_error():
+            if self._bodies is None:
+                self._folder.mkdir(exist_ok=True)
+                # Without a name, since it is only valid in this process.
+                self._bodies = tempfile.TemporaryFile(dir=self._folder)  # noqa: SIM115
+            offset = self._bodies.seek(0, 2)
+            self._bodies.write(body)
+            place = self._groups.setdefault(tuple(group), len(self._groups))
+            self._queued.append(_Queued((request.url, config.model), place, offset, len(body), key, cost))
+            self._waiting[key] = 0
+
+    @contextmanager
+    def _keep_error(self) -> Iterator[None]:
+        """Keep an error, which ends the run: as an error of the judge, it would fail a vote."""
+        try:
+            yield
+        except (OSError, FileError) as error:
+            told = "make sure that the folder is complete and writable, and run the command again"
+            self.error = RunWriteError(f"the batches in {self._folder} cannot be stored: {error}; {told}")
+        except Exception as error:
+            self.error = error
 
     async def submit(self) -> None:
         """Submit the queued requests in as few batches as the provider's limits allow, or raise `error`."""
+        if self.error is None:
+            with self._keep_error():
+                planned = [
+                    self._plan(endpoint, part)
+                    for endpoint, queued in groupby(sorted(self._queued), lambda one: one.endpoint)
+                    for part in split_requests(list(queued), self._clients[endpoint])
+                ]
+                self._queued.clear()
+                for batch in planned:
+                    await self._advance(batch, self._clients[batch.url, batch.model])
         if self.error is not None:
             raise self.error
-        planned = [
-            self._plan(endpoint, part)
-            for endpoint, queued in groupby(sorted(self._queued), lambda one: one.endpoint)
-            for part in split_requests(list(queued), self._clients[endpoint])
-        ]
-        self._queued.clear()
-        for batch in planned:
-            await self._advance(batch, self._clients[batch.url, batch.model])
 
     def _plan(self, endpoint: tuple[str, str], part: Sequence[_Queued]) -> _Batch:
         number, token = max(self._batches, default=0) + 1, secrets.token_hex(8)
@@ -329,7 +358,7 @@ class BatchQueue:
                 bad += 1
             elif reply is not None:
                 wanted.remove(key)
-                line = {"custom_id": custom_id, "status": reply[0], "body": redact(reply[1], client.secrets)}
+                line = {"custom_id": custom_id, "status": reply[0], "body": redact(reply[1], client.keys)}
                 lines.append(json.dumps(line).encode("ascii") + b"\n")
         write_parts_atomic(self._file(batch.number, "replies"), lines)
         self._record("collected", batch.number, answered=len(batch.keys) - len(wanted))
@@ -352,7 +381,7 @@ class BatchQueue:
         step, number, at = event.pop("step"), event.pop("batch"), event.pop("at")
         if step == "finished":
             for one in self._batches.values():
-                one.is_past = True
+                one.is_past, one.is_used = True, one.is_used or event.get("used", False)
         elif event.pop("format", None):
             self._batches[number] = _Batch(number=number, at=at, **event)
         else:
@@ -370,9 +399,16 @@ class BatchQueue:
             self._file(batch.number, "requests").unlink(missing_ok=True)
         if batch.step != "collected":
             return
-        for _, offset, raw in log_lines(self._file(batch.number, "replies")):
-            line = json.loads(raw)
-            key, status = line["custom_id"].partition("-")[2], line["status"]
+        file, replies = self._file(batch.number, "replies"), list[tuple[int, str, int]]()
+        with suppress(ValueError, KeyError, TypeError):
+            for _, offset, raw in log_lines(file):
+                line = json.loads(raw)
+                replies.append((offset, line["custom_id"].partition("-")[2], line["status"]))
+        if len(replies) != batch.answered:
+            raise RunFormatError(
+                f"{file} is damaged or missing; restore it, because its replies are paid for"
+            )
+        for offset, key, status in replies:
             if status < 400 or not batch.is_past:
                 tries = self._places[key][3] if key in self._places else 0
                 self._places[key] = (batch.number, offset, status, tries + 1)
@@ -400,7 +436,8 @@ async def _is_own(batch: _Batch, client: BatchClient, state: BatchState) -> bool
     return any(custom_id.startswith(batch.token) for custom_id, _ in await client.results(state))
 
 
-def _events(file: Path, mark: int) -> Iterator[dict[str, Any]]:
+def batch_events(file: Path, mark: int) -> Iterator[dict[str, Any]]:
+    """Yield the recorded steps of batches, and the ends of runs; nothing for a missing file."""
     for number, _, raw in log_lines(file):
         body = body_of(raw, mark, is_sealed=True)
         if body is None and raw.endswith(b"\n"):

@@ -171,11 +171,12 @@ class Mask:
         if self._read_at is None or now - self._read_at >= _ENVIRONMENT_SECONDS:
             self._read_at = now
             secrets = {*self._given, *environment_secrets().values()}
-            self._in_replies = _forms(one for one in secrets if _is_no_word(one))
+            self._in_replies = _forms(one for one in secrets if is_no_word(one))
         return self._in_replies
 
 
-def _is_no_word(secret: str) -> bool:
+def is_no_word(secret: str) -> bool:
+    """Return whether a secret cannot be an ordinary word, as dummy keys of local servers are."""
     has_both = any(one.isdigit() for one in secret) and any(one.isalpha() for one in secret)
     return len(secret) >= _NO_WORD_LENGTH or (len(secret) >= _SHORTEST_IN_REPLIES and has_both)
 

@@ -18,7 +18,7 @@ from autorubric.runs.dataset_copy import stored_dataset
 from autorubric.runs.differences import asking_differences, content_fingerprint, deciding_differences
 from autorubric.runs.index import LineValidity, RunIndex
 from autorubric.runs.lines import StoredVote
-from autorubric.runs.manifest import PROMPTS, log_entries, new_mark, read_manifest
+from autorubric.runs.manifest import BATCHES, PROMPTS, log_entries, new_mark, read_manifest
 from autorubric.runs.notices import FEW, Notices, bulleted
 from autorubric.runs.open import run_name_of
 from autorubric.runs.reopen import read_index
@@ -108,7 +108,7 @@ def merge_runs(paths: Iterable[str | Path], out: str | Path) -> EvalResult:
 
     Raises:
         ArgumentError: If `paths` is empty.
-        RunMismatchError: If the runs have different settings, or disagree on shared items.
+        RunMismatchError: If the runs have different settings, disagree on shared items, or wait for batches.
         RunFormatError: If a folder is not a run folder, or is damaged; resuming that run repairs it.
         RunError: If `out` already exists.
     """
@@ -118,6 +118,7 @@ def merge_runs(paths: Iterable[str | Path], out: str | Path) -> EvalResult:
         raise ArgumentError("paths must not be empty; pass the folders of the runs to merge")
     if target.exists():
         raise RunError(f"{target} already exists; pass a folder that does not exist")
+    _refuse("wait for batches, which would be paid for again (collect them first)", _waiting(parts))
     _refuse("have different settings", _differences(parts))
     merged = _item_order(parts)
     _refuse("disagree", _disagreements(parts, merged))
@@ -135,6 +136,20 @@ def _refuse(what: str, found: Sequence[str]) -> None:
     if found:
         message = f"the runs cannot be merged because they {what}:\n{bulleted(found)}"
         raise RunMismatchError(message, differences=found)
+
+
+def _waiting(parts: Sequence[_RunPart]) -> list[str]:
+    """Return the folders of runs that have outstanding batches."""
+    found = []
+    for part in (one for one in parts if (one.path / BATCHES).exists()):
+        # Imported late: few runs have batches.
+        from autorubric.llm.batches import batch_events
+
+        steps: dict[int, str] = {}
+        for event in batch_events(part.path / BATCHES, log_entries(part.manifest).mark or 0):
+            steps = {} if event.get("used") else {**steps, event["batch"]: event["step"]}
+        found += [str(part.path)] if {"planned", "submitting", "submitted"} & {*steps.values()} else []
+    return found
 
 
 def _differences(parts: Sequence[_RunPart]) -> list[str]:

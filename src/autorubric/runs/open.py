@@ -29,6 +29,7 @@ from autorubric.runs.differences import (
 from autorubric.runs.index import LineValidity, RunIndex, load_index, restore_logs
 from autorubric.runs.lines import parse_vote
 from autorubric.runs.manifest import (
+    BATCHES,
     DATASET,
     INCOMING,
     ITEMS,
@@ -240,7 +241,7 @@ class _RunOpener:
         described = with_checks(self.grader.describe(), dataset.checks)
         vote_changes = asking_differences(manifest, described, changed_dataset)
         score_changes = deciding_differences(manifest, described, changed_dataset)
-        if (vote_changes or score_changes) and not _has_replies(store.path):
+        if (vote_changes or score_changes) and not (_has_replies(store.path) or _has_batches(store)):
             # No reply was paid for, so there is nothing to protect under another name.
             vote_changes, score_changes = [], []
         return _StoredRun(
@@ -384,6 +385,18 @@ def _has_replies(path: Path) -> bool:
             return any(_is_reply(raw) for raw in file)
     except FileNotFoundError:
         return False
+
+
+def _has_batches(store: RunStore) -> bool:
+    """Return whether batches were submitted whose replies were not used yet."""
+    if not (record := store.path / BATCHES).exists():
+        return False
+    # Imported late: few runs have batches.
+    from autorubric.llm.batches import BatchQueue
+
+    queue = BatchQueue(record, store.mark)
+    queue.close()
+    return queue.is_unused
 
 
 def _is_reply(raw: bytes) -> bool:

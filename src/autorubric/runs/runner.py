@@ -414,7 +414,8 @@ class EvalRunner:
             stopped = stopped or ("batch" if batches.is_pending else None)
             if stopped in (None, "same_error"):
                 opened.store.flush()
-                batches.finish()
+                batches.finish(is_complete=stopped is None)
+                opened.notices.extend(batches.unneeded() if stopped is None else ())
         if stopped is None:
             opened.manifest.update(status="complete", completed_at=completed_at.isoformat())
             opened.store.write_manifest(opened.manifest)

@@ -19,7 +19,7 @@ ABSTENTION: Final = "CANNOT_ASSESS"
 SUM_TOLERANCE: Final = 0.02
 """Largest difference of the sum of a distribution from 1; servers round probabilities."""
 
-_CLOSE: Final = 1e-12
+CLOSE: Final = 1e-12
 """Difference below which two probabilities are equal, as with `_CLOSE` in `aggregation`."""
 
 
@@ -73,7 +73,7 @@ def _read_distribution(criterion: BaseCriterion, given: Any) -> dict[str, float]
             raise ReplyError(f"{_title(criterion)}: the probability of {label!r} is given twice")
         found[label] = number
     total = math.fsum(found.values())
-    if abs(total - 1.0) > SUM_TOLERANCE + _CLOSE:
+    if abs(total - 1.0) > SUM_TOLERANCE + CLOSE:
         raise ReplyError(
             f"{_title(criterion)}: the probabilities must sum to 1 (±{SUM_TOLERANCE:g}); the sum is {total!r}"
         )
@@ -115,12 +115,12 @@ def most_probable(
     not an abstention reaches the threshold; an abstention still needs the largest probability.
     """
     top = max(distribution.values())
-    leading = [answer_of_label(criterion, key) for key, p in distribution.items() if top - p <= _CLOSE]
+    leading = [answer_of_label(criterion, key) for key, p in distribution.items() if top - p <= CLOSE]
     if threshold is not None and criterion.level == "binary" and not all(one.abstains for one in leading):
         negative, positive = criterion.answers()
         mass = {one.label: distribution.get(one.label or "", 0.0) for one in (negative, positive)}
         total = math.fsum(mass.values())
-        return (positive if mass[positive.label] >= threshold * total - _CLOSE else negative), False
+        return (positive if mass[positive.label] >= threshold * total - CLOSE else negative), False
     if len(leading) == 1:
         return leading[0], False
     sign = 1.0 if criterion.weight >= 0 else -1.0
