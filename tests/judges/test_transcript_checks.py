@@ -182,7 +182,7 @@ def test_no_text_fails_the_vote() -> None:
 def test_other_kinds_of_answers_are_refused(answers: dict[str, Any]) -> None:
     """A check passes or not; this is neither a number of points nor an option."""
     given_one = {"name": "c", "requirement": "r", "check": {"tool_called": "book"}}
-    with pytest.raises(RubricError, match="met or not; remove the options, points or levels, or the check"):
+    with pytest.raises(RubricError, match="met or not; remove the check, or the options, points or levels"):
         Rubric.from_dict([given_one | answers])
 
 

@@ -283,7 +283,7 @@ class Declaration(BaseModel):
     def _check_rule(self) -> Self:
         if isinstance(self.check, TranscriptCheck) and self.level != "binary":
             raise ValueError(
-                "the check of a conversation is met or not; remove the options, points or levels, or the check"
+                "a check of tool calls is met or not; remove the check, or the options, points or levels"
             )
         return self
 
