@@ -201,9 +201,9 @@ def test_an_abstention_of_its_own_field_takes_its_share(cuts: list[int]) -> None
 
 def test_a_field_that_cannot_be_told_apart_is_named() -> None:
     """Labels are not to blame if the tokens of `cannot_assess` are vague."""
-    sure, vague = (' "good"', 0.0, (("x", -9.0),)), (" true", math.log(0.6), ((" ", math.log(0.4)),))
-    tokens = [('{"label":', 0.0), sure, (', "cannot_assess":', 0.0), vague, ("}", 0.0)]
-    found = certainty_of(options("good", "bad"), AS_DECLARED, TokenText([Token(*one) for one in tokens]), "")
+    sure, vague = Token(' "good"', 0.0, (("x", -9.0),)), Token(" true", -0.5, ((" ", -0.9),))
+    tokens = [Token('{"label":', 0.0), sure, Token(', "cannot_assess":', 0.0), vague, Token("}", 0.0)]
+    found = certainty_of(options("good", "bad"), AS_DECLARED, TokenText(tokens), "")
     told = "['cannot_assess: false', 'cannot_assess: true'] begin with the same token"
     assert found.unknown == f"{told} and cannot be told apart"
 
