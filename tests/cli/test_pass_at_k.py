@@ -75,6 +75,7 @@ def test_one_run_per_trial(cli: Cli, runs: list[str]) -> None:
     alone = cli("pass-at-k", runs[0], "--k", "2")
     assert alone.code == 3
     assert "no_repeats" in alone.out
+    assert "group the items with --task KEY, pass more runs, or use a smaller --k" in alone.err
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from autorubric import (
     estimate,
     evaluate_sync,
 )
-from autorubric.criteria import BaseCriterion
+from autorubric.criteria import BaseCriterion, Criterion
 from autorubric.errors import ArgumentError
 from autorubric.judges import DecisionModelJudge
 from autorubric.metrics import judge_report
@@ -271,6 +271,23 @@ def test_a_judge_that_passes_everything_is_named(openai_server: OpenAIServer, tm
     report = judge_report(result)
     assert any(line.removeprefix("panel: ") in warning for warning in report.warnings)
     assert "Sensitivity and specificity" in report.summary()
+
+
+def test_a_judge_that_never_finds_a_penalty_is_named(openai_server: OpenAIServer, tmp_path: Path) -> None:
+    """A penalty passes if it is UNMET."""
+    no = {key: {"type": "noul", "noul": 0.05} for key in ("q1", "q2")}
+    openai_server.script({"do": "answer", "answers": no}, repeat="last")
+    items = [
+        DataItem(submission=f"Text {n}.", id=f"i{n}", ground_truth={"rude": "UNMET" if n % 4 else "MET"})
+        for n in range(12)
+    ]
+    rubric = Rubric([Criterion(name="rude", requirement="It is rude.", weight=-5)])
+    result = _run(tmp_path, _judge(openai_server), RubricDataset(name="d", rubric=rubric, items=items))
+    line = (
+        "panel: on rude, a judge that answers UNMET to everything would reach the same accuracy or a higher "
+        "one: 0.750, compared with 0.750 (sensitivity 0.000, specificity 1.000)"
+    )
+    assert line in result.compute_metrics().warnings
 
 
 def test_what_is_uncertain_goes_to_a_judge_that_gives_reasons(openai_server: OpenAIServer) -> None:

@@ -53,6 +53,22 @@ def test_votes_match_item_and_criterion(tmp_path: Path) -> None:
     assert not ask(judge, binary("other")).asked
 
 
+def test_probabilities_need_no_value(tmp_path: Path) -> None:
+    """The most probable answer is the vote's answer."""
+    row = 'i1,claim,gpt,"{""MET"": 0.8, ""UNMET"": 0.2}"'
+    judge = RecordedJudge.from_csv(table(tmp_path, row, head="item_id,criterion,rater,probabilities"))
+    reply = ask(judge)
+    assert (code(reply), reply.probabilities) == (None, {"MET": 0.8, "UNMET": 0.2})
+
+
+def test_a_panel_has_columns_of_probabilities(tmp_path: Path) -> None:
+    """Each rater's rows have their own distribution."""
+    path = table(tmp_path, "i1,claim,a,0.8,0.2", "i1,claim,b,0.3,0.7", head="item_id,criterion,rater,p1,p2")
+    panel = RecordedJudge.panel_from_csv(path, probabilities={"p1": "MET", "p2": "UNMET"})
+    shares = [{"MET": 0.8, "UNMET": 0.2}, {"MET": 0.3, "UNMET": 0.7}]
+    assert [ask(judge).probabilities for judge in panel] == shares
+
+
 def test_labels_are_mapped(tmp_path: Path) -> None:
     """`labels` turns raw values into the criterion's own, `INVALID` too where it is named."""
     path = table(tmp_path, "i1,claim,gpt,llm,Ja", "i2,claim,gpt,llm,INVALID")

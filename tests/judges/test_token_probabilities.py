@@ -14,6 +14,7 @@ from autorubric.criteria import BaseCriterion, Criterion, CriterionOption, Liker
 from autorubric.criteria.base import AS_DECLARED, Shown
 from autorubric.criteria.fields import BoundInt
 from autorubric.judges.token_probabilities import LEAST_MASS, Certainty, TokenText, certainty_of
+from autorubric.llm.transport import Token
 from autorubric.llm.wire import reply_in
 from autorubric.scoring.probabilities import read_probabilities
 from tests.criteria.kinds import KINDS
@@ -196,6 +197,15 @@ def test_an_abstention_of_its_own_field_takes_its_share(cuts: list[int]) -> None
     for said in replies:
         found = say(options("good", "bad"), replies, said, cuts=cuts)
         assert found.probabilities == pytest.approx(expected, abs=1e-5)
+
+
+def test_a_field_that_cannot_be_told_apart_is_named() -> None:
+    """Labels are not to blame if the tokens of `cannot_assess` are vague."""
+    sure, vague = Token(' "good"', 0.0, (("x", -9.0),)), Token(" true", -0.5, ((" ", -0.9),))
+    tokens = [Token('{"label":', 0.0), sure, Token(', "cannot_assess":', 0.0), vague, Token("}", 0.0)]
+    found = certainty_of(options("good", "bad"), AS_DECLARED, TokenText(tokens), "")
+    told = "['cannot_assess: false', 'cannot_assess: true'] begin with the same token"
+    assert found.unknown == f"{told} and cannot be told apart"
 
 
 def test_without_the_field_an_abstention_is_not_included() -> None:

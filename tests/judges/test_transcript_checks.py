@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from autorubric import Criterion, CriterionGrader, Rubric, RubricDataset, evaluate_sync
-from autorubric.criteria import NumericalRatingCriterion, Submission, TranscriptCheck
+from autorubric.criteria import Submission, TranscriptCheck
 from autorubric.errors import RubricError
 from autorubric.judges import JudgeRequest
 from autorubric.scoring import JudgeVote
@@ -172,15 +172,18 @@ def test_no_text_fails_the_vote() -> None:
     assert _vote({"tool_called": "pay"}, None).status == "failed"
 
 
-def test_other_kinds_of_answers_fail_the_vote() -> None:
-    """A check passes or not; this is not a number of points."""
-    rating = NumericalRatingCriterion(
-        name="points", description="Points", min_value=0, max_value=100, check={"tool_called": "book"}
-    )
-    options = Criterion(name="o", requirement="r", options=["no", "yes"], check={"tool_called": "book"})
-    for criterion in (rating, options):
-        vote = _vote(None, BOOKING, criterion)
-        assert (vote.status, vote.value) == ("failed", None)
+@pytest.mark.parametrize(
+    "answers",
+    [
+        {"type": "numerical_rating", "min_value": 0, "max_value": 100},
+        {"options": ["no", "yes"], "scale_type": "nominal"},
+    ],
+)
+def test_other_kinds_of_answers_are_refused(answers: dict[str, Any]) -> None:
+    """A check passes or not; this is neither a number of points nor an option."""
+    given_one = {"name": "c", "requirement": "r", "check": {"tool_called": "book"}}
+    with pytest.raises(RubricError, match="met or not; remove the check, or the options, points or levels"):
+        Rubric.from_dict([given_one | answers])
 
 
 def test_a_check_with_a_reply_without_tools_is_not_met() -> None:

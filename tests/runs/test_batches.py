@@ -402,6 +402,14 @@ def test_no_key_is_in_any_file(tmp_path: Path, openai_server: OpenAIServer) -> N
         assert not file.is_file() or b"sk-secret" not in file.read_bytes()
 
 
+def test_a_line_of_the_record_has_every_key_once(tmp_path: Path, openai_server: OpenAIServer) -> None:
+    """Of a repeated key, other programs would read only one value."""
+    _run(tmp_path, _config(openai_server))
+    for line in (tmp_path / "run" / "batches.jsonl").read_text(encoding="utf-8").splitlines():
+        names = [name for name, _ in json.loads(line, object_pairs_hook=list)]
+        assert len(set(names)) == len(names) and {"time", "at", "crc"} <= set(names)
+
+
 def test_a_damaged_record_is_refused(tmp_path: Path, openai_server: OpenAIServer) -> None:
     """A damaged line could hide a submitted batch, so nothing is sent."""
     _run(tmp_path, _config(openai_server))

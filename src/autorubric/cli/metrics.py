@@ -183,4 +183,7 @@ def pass_at_k(
         lambda: [block for one in found for block in one.blocks()],
         as_json=as_json,
     )
-    return Exit.DONE if all(one.pass_at_k.is_defined for one in found) else Exit.UNJUDGED
+    if all(one.pass_at_k.is_defined for one in found):
+        return Exit.DONE
+    notice("Too few trials: group the items with --task KEY, pass more runs, or use a smaller --k.")
+    return Exit.UNJUDGED

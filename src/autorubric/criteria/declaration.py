@@ -279,6 +279,14 @@ class Declaration(BaseModel):
             raise ValueError("a penalty cannot be a bonus; remove bonus, or use a positive weight")
         return self
 
+    @model_validator(mode="after")
+    def _check_rule(self) -> Self:
+        if isinstance(self.check, TranscriptCheck) and self.level != "binary":
+            raise ValueError(
+                "a check of tool calls is met or not; remove the check, or the options, points or levels"
+            )
+        return self
+
     @cached_property
     def evaluation_schema(self) -> type[BaseModel]:
         """The pydantic model of one evaluation, with `criterion_name` and the declared fields."""

@@ -30,8 +30,8 @@ _NAMES: Final = {
 }
 """Names of the columns of label tables; those before a bar come first."""
 _LAYOUTS: Final = (
-    "use one row per label (item_id, criterion, rater, value) or one column per annotator (item_id, "
-    "criterion and names)"
+    "use one row per label (item_id, criterion, rater, and value or probabilities) or one column per "
+    "annotator (item_id, criterion and names)"
 )
 _SUFFIXES: Final = {**dict.fromkeys(CSV_SUFFIXES, "csv"), ".jsonl": "jsonl"}
 
@@ -107,7 +107,7 @@ def read_long_table(
 
     A long table has the columns `item_id, criterion, rater, value` and optionally `rater_type, sample,
     reason, confidence, probabilities`; other columns are ignored. `probabilities` maps columns to the labels
-    whose probabilities they contain, in which case `value` is optional. A wide table has `item_id`,
+    whose probabilities they contain. With probabilities, `value` is optional. A wide table has `item_id`,
     optionally `criterion`, and not both `rater` and `value`; each remaining column contains one annotator's
     labels, and empty cells are skipped. Without a `criterion` column, rows have an empty criterion, which is
     valid for rubrics with a single criterion. Other usual names of these columns are recognised, and `tell`
@@ -124,7 +124,7 @@ def read_long_table(
         faults.add((), f"probabilities= names the label {repeated[0]!r} for several columns")
         faults.raise_as(DatasetError)
     found = _likely_columns(table.columns)
-    if probabilities and not found.get("value"):
+    if (probabilities or "probabilities" in table.columns) and not found.get("value"):
         found = _likely_columns([*table.columns, "value"])
     chosen = {key: likely[0] for key, likely in found.items() if len(likely) == 1}
     for column in table.repeated.values():

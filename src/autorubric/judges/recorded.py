@@ -105,6 +105,7 @@ class RecordedJudge:
         rater_type: str | None = "llm",
         labels: Mapping[str, str] | None = None,
         missing: Missing = "not_asked",
+        probabilities: Mapping[str, str] | None = None,
     ) -> list[RecordedJudge]:
         """Create one judge per rater in a CSV file, in the order of their first rows.
 
@@ -114,12 +115,13 @@ class RecordedJudge:
             rater_type: Type of the raters; None for any type. If the file has no types, all raters match.
             labels: Mapping of recorded values to labels; see `from_csv`.
             missing: What a missing row means; see `from_csv`.
+            probabilities: Labels by column, for a table with a column per answer; see `from_csv`.
 
         Raises:
             DatasetError: If the file is not a valid table of labels.
             ArgumentError: If a selected rater is not in the file, or no rater has the type.
         """
-        by_rater = _rows_by_rater(path)
+        by_rater = _rows_by_rater(path, probabilities)
         available = [
             name
             for name, rows in by_rater.items()

@@ -149,7 +149,8 @@ def certainty_of(criterion: BaseCriterion, shown: Shown, reply: TokenText, key: 
         found = reply.distribution(fields[name], _forms(name, schema[name], answer_of))
         if "cannot_assess" not in fields:
             return found
-        p = reply.distribution(fields["cannot_assess"], [("true", ABSTENTION), ("false", "")])[ABSTENTION]
+        yes, no = "cannot_assess: true", "cannot_assess: false"
+        p = reply.distribution(fields["cannot_assess"], [("true", yes), ("false", no)])[yes]
         return {label: share * (1.0 - p) for label, share in found.items()} | {ABSTENTION: p}
 
     try:

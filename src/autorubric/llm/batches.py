@@ -64,7 +64,7 @@ class _Batch:
     keys: list[str]  # of its requests
     reserved: float  # estimated cost in US dollars; 0 if it is unknown
     step: str = "planned"  # planned, submitting, submitted, collected, or dropped
-    at: float = 0.0  # Unix time of the step, in seconds
+    time: float = 0.0  # Unix time of the step, in seconds
     file: str = ""  # the provider's id of the uploaded requests
     id: str = ""  # the provider's id of the batch
     answered: int = 0  # requests with a reply, including errors
@@ -333,10 +333,10 @@ class BatchQueue:
 
     async def _confirm(self, batch: _Batch, client: BatchClient) -> None:
         """Find out whether an interrupted submission reached the provider."""
-        known, until = {one.id for one in self._batches.values()}, batch.at + _SETTLING_SECONDS
+        known, until = {one.id for one in self._batches.values()}, batch.time + _SETTLING_SECONDS
         while True:
             is_last, is_possible = time.time() >= until, False
-            for state in await client.since(batch.at - _CLOCK_SKEW):
+            for state in await client.since(batch.time - _CLOCK_SKEW):
                 match = False if state.id in known else await _is_own(batch, client, state)
                 if match:
                     self._record("submitted", batch.number, id=state.id)
@@ -372,20 +372,20 @@ class BatchQueue:
         return self._folder / f"{number:04}-{what}.jsonl"
 
     def _record(self, step: str, number: int, **fields: Json) -> None:
-        event: dict[str, Any] = {"step": step, "batch": number, "at": round(time.time(), 3), **fields}
+        event: dict[str, Any] = {"step": step, "batch": number, "time": round(time.time(), 3), **fields}
         self._log.append(json.dumps(event, separators=(",", ":")).encode("ascii"))
         self._log.sync()
         self._apply(event)
 
     def _apply(self, event: dict[str, Any]) -> None:
-        step, number, at = event.pop("step"), event.pop("batch"), event.pop("at")
+        step, number = event.pop("step"), event.pop("batch")
         if step == "finished":
             for one in self._batches.values():
                 one.is_past, one.is_used = True, one.is_used or event.get("used", False)
         elif event.pop("format", None):
-            self._batches[number] = _Batch(number=number, at=at, **event)
+            self._batches[number] = _Batch(number=number, **event)
         else:
-            for name, value in {"step": step, "at": at, **event}.items():
+            for name, value in {"step": step, **event}.items():
                 setattr(self._batches[number], name, value)
 
     def _index(self, batch: _Batch) -> None:

@@ -107,6 +107,8 @@ class JudgeEntry(_Section):
     """Probability mass that tokens are sampled from (nucleus sampling)."""
     max_tokens: int | None = Field(default=None, ge=1)
     """Maximum number of tokens in a reply, including reasoning."""
+    max_reason_chars: int | None = Field(default=None, ge=1)
+    """Maximum number of characters in a reason; 600 by default."""
     seed: int | None = None
     """Sampling seed, for providers that support one."""
     timeout: float | None = Field(default=None, gt=0)

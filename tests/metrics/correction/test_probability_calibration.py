@@ -304,8 +304,11 @@ def test_what_cannot_be_calibrated_is_refused(tmp_path: Path) -> None:
         return "MET"
 
     none = graded(truth, [plain], tmp_path / "none", Rubric([BINARY]))
-    with pytest.raises(ArgumentError, match="one origin; available: none"):
+    with pytest.raises(ArgumentError, match="no vote has probabilities; grade with a judge that gives them"):
         calibrate_probabilities(none)
+    unlabelled = graded({key: {} for key in truth}, [Stating(stated)], tmp_path / "unlabelled")
+    with pytest.raises(ArgumentError, match="no item has both a label and probabilities"):
+        calibrate_probabilities(unlabelled)
     two = graded(truth, [Stating(stated), Stating(stated, "b", "m-2")], tmp_path / "two")
     with pytest.raises(ArgumentError, match=r"judge=None: .* available: 'a', from decision_model, m-1; 'b'"):
         calibrate_probabilities(two)

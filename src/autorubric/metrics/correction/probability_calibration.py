@@ -114,11 +114,13 @@ def calibrate_probabilities(
 
 def _only_judge(table: VotesTable, judge: str | None) -> tuple[str, str]:
     """Return the judge and the origin of its probabilities."""
+    if not table.origins:
+        raise ArgumentError("no vote has probabilities; grade with a judge that gives them")
     known = {one: sorted(origins) for one, origins in table.origins.items() if judge in (None, one)}
     if [len(origins) for origins in known.values()] != [1]:
         told = "; ".join(f"{one!r}, from {' and '.join(table.origins[one])}" for one in sorted(table.origins))
         raise ArgumentError(
-            f"judge={judge!r}: pass a judge with probabilities of one origin; available: {told or 'none'}"
+            f"judge={judge!r}: pass a judge with probabilities of one origin; available: {told}"
         )
     return next((one, origins[0]) for one, origins in known.items())
 
@@ -142,6 +144,8 @@ def _held_out_items(items: Sequence[str], held_out: Any, options: IntervalOption
         later = {items[at] for at in options.generator().permutation(len(items))[:n]}
     else:
         later = set(held_out) & set(items)
+    if not items:
+        raise ArgumentError("no item has both a label and probabilities; add labels to the dataset")
     if len(later) < _FEWEST:
         raise ArgumentError(f"{len(later)} of {len(items)} labelled items are held out; {_FEWEST} are needed")
     return later

@@ -347,20 +347,25 @@ def metric_warnings(
         shown = {x: why for x, why in reasons.items() if has_scores or not x.startswith("score_")}
         who = "panel" if kind == "panel" else f"judge {name}"
         texts += _rater_warnings(who, metrics, shown)
-        texts += _no_better_than_passing(who, metrics) if has_probabilities else []
+        texts += _no_better_than_constant(who, metrics) if has_probabilities else []
     return texts
 
 
-def _no_better_than_passing(who: str, rater: RaterMetrics) -> list[str]:
-    """Warn of binary criteria on which a judge that answers MET to everything is at least as accurate."""
+def _no_better_than_constant(who: str, rater: RaterMetrics) -> list[str]:
+    """Warn of binary criteria on which a judge that always gives the same answer is at least as accurate."""
+    binary = [one for one in rater.per_criterion if isinstance(one, CriterionMetrics)]
     return [
-        f"{who}: on {one.name}, a judge that passes everything would reach the same accuracy or a higher "
-        f"one: {one.support_true / one.n_samples:.3f}, compared with {one.accuracy:.3f} (sensitivity "
+        f"{who}: on {one.name}, a judge that {does} would reach the same accuracy or a higher one: "
+        f"{right / one.n_samples:.3f}, compared with {one.accuracy:.3f} (sensitivity "
         + ", specificity ".join("-" if x is None else f"{x:.3f}" for x in (one.sensitivity, one.specificity))
         + ")"
-        for one in rater.per_criterion
-        if isinstance(one, CriterionMetrics) and one.accuracy is not None
-        if one.accuracy * one.n_samples <= one.support_true + 1e-9
+        for one in binary
+        # To pass a penalty is to answer UNMET; the metrics do not know which criteria are penalties.
+        for does, right in (
+            ("passes everything", one.support_true),
+            ("answers UNMET to everything", one.n_samples - one.support_true),
+        )
+        if one.accuracy is not None and one.accuracy * one.n_samples <= right + 1e-9
     ]
 
 
