@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from tests.cli.conftest import Cli
 from tests.servers.fixtures import OpenAIServer
 
@@ -56,3 +58,12 @@ def test_shards_that_wait_for_batches_are_not_merged(
     assert "collect them first" in refused.err
     assert cli(*_arguments(dataset, openai_server, *shard)).code == 0
     assert cli(*merge).code == 0
+
+
+def test_without_a_key_no_vote_fails(cli: Cli, dataset: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No request could be sent, so the run stops with what to do, and can be resumed with a key."""
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    stopped = cli("eval", dataset, "--judge", "gpt-6-luna", "--name", "one", "--batch")
+    assert stopped.code == 3
+    assert "set OPENAI_API_KEY" in stopped.err
+    assert "lost" not in stopped.out

@@ -19,8 +19,11 @@ from autorubric.errors import (
     TransientError,
 )
 from autorubric.llm.config import LLMConfig
+from autorubric.llm.decision_wire import WIRES
 from autorubric.llm.interception import HttpRequest
+from autorubric.llm.names import owner_of, speaks_openai
 from autorubric.llm.provider_errors import ProviderFailure, error_of, masked_error, retry_after_of
+from autorubric.llm.route import Route, is_direct
 from autorubric.llm.specs import Mask, is_no_word, is_secret_name
 from autorubric.support.objects import Json
 
@@ -241,6 +244,25 @@ def batch_client(request: HttpRequest, config: LLMConfig) -> BatchClient:
         if base.endswith(suffix) and not query:
             return BatchClient(request, config, base.removesuffix(suffix), suffix)
     raise ArgumentError(f"no batch endpoint is known for {request.url}; run without batch (--batch)")
+
+
+def refuse_without_batches(route: Route) -> None:
+    """Check that a model's provider has batches."""
+    config, owner, why = route.config, owner_of(route.config.model), ""
+    if config.transport in WIRES:
+        why = "decision models have no batch endpoint"
+    elif route.is_own:
+        why = "its transport has no batch endpoint"
+    elif secret := config.secret_params():
+        why = f"the secret {', '.join(secret)} in extra_params would be in the files of batches"
+    elif not is_direct(config) and owner not in ("openai", "anthropic"):
+        is_known = config.api_base is not None and speaks_openai(config.model)
+        why = "" if is_known else f"{owner!r} has no known batch endpoint"
+    if why:
+        raise ArgumentError(
+            f"{config.model} cannot be asked in batches: {why}. OpenAI, Anthropic, and OpenAI-compatible "
+            "servers with /v1/files and /v1/batches (api_base) have batches; run without batch (--batch)"
+        )
 
 
 def _time(told: Json) -> float:

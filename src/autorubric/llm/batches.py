@@ -21,6 +21,7 @@ from typing import IO, Any, Final, NamedTuple, NoReturn
 
 from autorubric.errors import (
     ArgumentError,
+    AuthenticationError,
     BudgetError,
     FileError,
     ItemFailedError,
@@ -33,9 +34,7 @@ from autorubric.errors import (
 from autorubric.llm.batch_client import BatchClient, BatchState, batch_client
 from autorubric.llm.budget import SpendingLimit, estimated_cost, own_price, pricing_of, whole_budget
 from autorubric.llm.config import LLMConfig
-from autorubric.llm.decision_wire import WIRES
 from autorubric.llm.interception import BATCHES, HttpRequest, Interception, intercept
-from autorubric.llm.names import owner_of, speaks_openai
 from autorubric.llm.route import Route, is_direct
 from autorubric.llm.specs import redact
 from autorubric.llm.transport import ModelReply, ModelRequest
@@ -217,8 +216,13 @@ class BatchQueue:
     async def _prepare(self, sent: ModelRequest, route: Route) -> HttpRequest:
         """Return the request to the provider, after continuing the batches of its address and model."""
         interception, config = Interception(), route.config
-        with intercept(interception), suppress(BudgetError):
-            await route.provider.send(sent)
+        try:
+            with intercept(interception), suppress(BudgetError):
+                await route.provider.send(sent)
+        except AuthenticationError as error:
+            # Without a key, no request can be sent; as an error of the judge, it would fail every vote.
+            self.error = error
+            self._wait()
         request = interception.request
         assert request is not None, "a transport without batches is refused before"
         async with self._lock:
@@ -479,22 +483,3 @@ def batch_share(config: LLMConfig) -> float:
         if usual is not None and listed is not None and usual[0]:
             return listed[0] / usual[0]
     return BATCH_SHARE
-
-
-def refuse_without_batches(route: Route) -> None:
-    """Check that a model's provider has batches."""
-    config, owner, why = route.config, owner_of(route.config.model), ""
-    if config.transport in WIRES:
-        why = "decision models have no batch endpoint"
-    elif route.is_own:
-        why = "its transport has no batch endpoint"
-    elif secret := config.secret_params():
-        why = f"the secret {', '.join(secret)} in extra_params would be in the files of batches"
-    elif not is_direct(config) and owner not in ("openai", "anthropic"):
-        is_known = config.api_base is not None and speaks_openai(config.model)
-        why = "" if is_known else f"{owner!r} has no known batch endpoint"
-    if why:
-        raise ArgumentError(
-            f"{config.model} cannot be asked in batches: {why}. OpenAI, Anthropic, and OpenAI-compatible "
-            "servers with /v1/files and /v1/batches (api_base) have batches; run without batch (--batch)"
-        )

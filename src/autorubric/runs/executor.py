@@ -90,7 +90,7 @@ def refuse_without_batches(grader: Grader, config: EvalConfig) -> None:
     if not (config.batch or config.finish_direct):
         return
     # Imported late: few runs have batches.
-    from autorubric.llm import batches
+    from autorubric.llm import batch_client
     from autorubric.llm.client import LLMClient
 
     if config.executor != "local":
@@ -100,7 +100,7 @@ def refuse_without_batches(grader: Grader, config: EvalConfig) -> None:
         client = getattr(member.judge, "client", None)
         for one in [client] if isinstance(client, LLMClient) else map(LLMClient, member.models):
             for route in one.routes:
-                batches.refuse_without_batches(route)
+                batch_client.refuse_without_batches(route)
 
 
 class LocalExecutor:
