@@ -392,6 +392,8 @@ def test_answers_with_names_are_not_taken_by_order(names: list[str | None]) -> N
     with pytest.raises(ReplyError, match="the answer is missing"):
         asking.question((request.submission,)).decode(json.dumps(answers))
     assert set(asking.found) == {name for name in names if name}
+    whole = '[{"name": "q1", "type": "predicate", "probability": 0.9}, {"type": "refusal"}]'
+    assert Asking("openai", [request]).question((request.submission,)).decode(whole)
 
 
 @pytest.mark.parametrize("shares", [(0.51, 0.51, 0.0), (0.5, 0.48, 0.0)])

@@ -121,9 +121,10 @@ def _by_id(answers: Json, asked: Sequence[str]) -> Mapping[str, Json]:
     if isinstance(answers, dict):
         return answers
     named = {one["name"]: one for one in answers if isinstance(one, dict) and one.get("name") in asked}
-    # Without names, or with names of a server's own, only the order tells them apart.
-    is_in_order = len(answers) == len(asked) and not named
-    return dict(zip(asked, answers, strict=True)) if is_in_order else named
+    # Without names, or with names of a server's own, the order tells them apart if no name contradicts it.
+    ordered = dict(zip(asked, answers, strict=False))
+    is_in_order = len(answers) == len(asked) and all(ordered[key] is one for key, one in named.items())
+    return ordered if is_in_order else named
 
 
 def _read(question: DecisionQuestion, answer: Json) -> dict[str, float] | None:
