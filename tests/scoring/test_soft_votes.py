@@ -389,6 +389,11 @@ def test_parts_must_be_complete() -> None:
         read_probabilities(checklist, {"other": {"yes": 1.0}})
 
 
+def test_rounding_errors_of_32_bits_are_removed() -> None:
+    """A probability of 1.0000001 is 1, and -1e-7 is 0."""
+    assert read_probabilities(binary(), {"MET": 1.0000001, "UNMET": -1e-7}) == {"MET": 1.0, "UNMET": 0.0}
+
+
 def test_sums_may_be_rounded() -> None:
     """A sum within .02 of 1, both ends included, is kept as it is."""
     for met, unmet in ((0.33, 0.66), (0.49, 0.49), (0.51, 0.51), (0.98, 0.0), (1.0, 0.02)):

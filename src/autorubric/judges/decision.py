@@ -23,7 +23,7 @@ from autorubric.llm.decision_wire import NAMES_LABELS, WIRES, Contract, limit_in
 from autorubric.llm.names import provider_of
 from autorubric.llm.transport import Message, ModelQuestion, ReplySchema
 from autorubric.rubric.rubric import Rubric
-from autorubric.scoring.probabilities import ABSTENTION, CLOSE, SUM_TOLERANCE
+from autorubric.scoring.probabilities import ABSTENTION, as_probability, sum_problem
 from autorubric.scoring.votes import Probabilities, VoteExchange
 from autorubric.support.chat_tokens import neutralise_tokens
 from autorubric.support.objects import Json, is_number
@@ -147,11 +147,12 @@ def _read(question: DecisionQuestion, answer: Json) -> dict[str, float] | None:
     for key, share in given.items():
         if key not in keys:
             raise ReplyError(f"probability of an unknown answer {key!r}; answers: {', '.join(keys)}")
-        if not is_number(share) or not 0.0 <= share <= 1.0:
+        if as_probability(share) is None:
             raise ReplyError(f"a probability must be between 0 and 1; got {share!r}")
-    found = {one.label: float(given.get(key, 0.0)) for key, one in zip(keys, question.choices, strict=True)}
-    if abs(math.fsum(found.values()) - 1.0) > SUM_TOLERANCE + CLOSE:
-        raise ReplyError(f"the probabilities must sum to 1 (±{SUM_TOLERANCE:g}); got {found}")
+    choices = zip(keys, question.choices, strict=True)
+    found = {one.label: as_probability(given.get(key, 0.0)) or 0.0 for key, one in choices}
+    if problem := sum_problem(found.values()):
+        raise ReplyError(f"{problem}: {found}")
     return found
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from numbers import Real
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -15,6 +15,9 @@ from autorubric.support.reading_errors import short_repr
 
 ABSTENTION: Final = "CANNOT_ASSESS"
 """Key of the probability that a criterion cannot be assessed."""
+
+_ROUNDING: Final = 1e-6
+"""Largest distance of a probability outside [0, 1]; servers compute with numbers of 32 bits."""
 
 SUM_TOLERANCE: Final = 0.02
 """Largest difference of the sum of a distribution from 1; servers round probabilities."""
@@ -62,9 +65,8 @@ def _read_distribution(criterion: BaseCriterion, given: Any) -> dict[str, float]
     found: dict[str, float] = {}
     for key, share in given.items():
         label = label_of_key(criterion, key)
-        # Numbers of numpy are allowed, too.
-        number = float(share) if isinstance(share, Real) and not isinstance(share, bool) else math.nan
-        if not 0.0 <= number <= 1.0:
+        number = as_probability(share)
+        if number is None:
             raise ReplyError(
                 f"{_title(criterion)}: the probability of {short_repr(label)} must be a number between 0 and "
                 f"1; got {short_repr(share)}"
@@ -72,12 +74,23 @@ def _read_distribution(criterion: BaseCriterion, given: Any) -> dict[str, float]
         if label in found:
             raise ReplyError(f"{_title(criterion)}: the probability of {label!r} is given twice")
         found[label] = number
-    total = math.fsum(found.values())
-    if abs(total - 1.0) > SUM_TOLERANCE + CLOSE:
-        raise ReplyError(
-            f"{_title(criterion)}: the probabilities must sum to 1 (±{SUM_TOLERANCE:g}); the sum is {total!r}"
-        )
+    if problem := sum_problem(found.values()):
+        raise ReplyError(f"{_title(criterion)}: {problem}")
     return found
+
+
+def as_probability(given: object) -> float | None:
+    """Return a number in [0, 1], also of numpy, without a rounding error; None for anything else."""
+    number = float(given) if isinstance(given, Real) and not isinstance(given, bool) else math.nan
+    return min(max(number, 0.0), 1.0) if -_ROUNDING <= number <= 1.0 + _ROUNDING else None
+
+
+def sum_problem(shares: Iterable[float]) -> str:
+    """Return why probabilities are not a distribution; empty if their sum is 1 within the tolerance."""
+    total = math.fsum(shares)
+    if abs(total - 1.0) <= SUM_TOLERANCE + CLOSE:
+        return ""
+    return f"the probabilities must sum to 1 (±{SUM_TOLERANCE:g}); the sum is {total:.9g}"
 
 
 def label_of_key(criterion: BaseCriterion, key: Any) -> str:
