@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol
 
 from autorubric.errors import ArgumentError, AutorubricError, BudgetError
-from autorubric.grading.grader import criterion_grader
+from autorubric.grading.grader import CriterionGrader, criterion_grader
 from autorubric.runs.config import EvalConfig
 from autorubric.runs.items import GradedItem, outcome_of
 from autorubric.support.concurrency import run_bounded
@@ -19,6 +19,9 @@ from autorubric.support.objects import SAME_ERRORS_TO_STOP, error_pattern
 if TYPE_CHECKING:
     from autorubric.grading.base import Grader, GradingTask
     from autorubric.llm.budget import SpendingLimit
+    from autorubric.runs.lines import StoredItem
+    from autorubric.scoring.report_builder import GradingPolicy
+    from autorubric.scoring.reports import EnsembleEvaluationReport
     from autorubric.scoring.votes import Listener, VoteCast, Votes
 
 
@@ -101,6 +104,24 @@ def refuse_without_batches(grader: Grader, config: EvalConfig) -> None:
         for one in [client] if isinstance(client, LLMClient) else map(LLMClient, member.models):
             for route in one.routes:
                 batch_client.refuse_without_batches(route)
+
+
+@dataclass(frozen=True, slots=True)
+class ReportsByGrader:
+    """Builds the reports of a run that has just ended."""
+
+    grader: Grader
+
+    @property
+    def policy(self) -> GradingPolicy | None:
+        """The rules by which the grader aggregates votes; None if they are unknown."""
+        grader = self.grader.inner_grader
+        if isinstance(grader, CriterionGrader) and type(grader).aggregate is CriterionGrader.aggregate:
+            return grader.policy
+        return None
+
+    def __call__(self, task: GradingTask, votes: Votes, line: StoredItem) -> EnsembleEvaluationReport:
+        return self.grader.aggregate(task, votes)
 
 
 class LocalExecutor:

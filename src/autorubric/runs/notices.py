@@ -50,6 +50,14 @@ class Notices:
                 yield f"{self._more[kind]:,} more {kind}"
 
 
+def notice_of_alias(judge: str, name: str, served: Iterable[str]) -> str:
+    """Return the notice for a decision model whose name is not the version that the server reports."""
+    return (
+        f"judge {judge!r}: {name} is a moving target, which can mean another version tomorrow; the answers "
+        f"are from {', '.join(sorted(served))}. Use the version as the model to repeat it"
+    )
+
+
 def bulleted(lines: Sequence[str]) -> str:
     """Return the first lines as a list, with the number of the others."""
     more = [f"and {len(lines) - MOST_LISTED} more"] if len(lines) > MOST_LISTED else []

@@ -97,8 +97,9 @@ def _policies_entry(path: Path, rubric: Rubric | None, policies: Policies) -> di
                 f"{path}: votes='soft' needs every vote, but the run skipped votes that could not change a "
                 "verdict; grade again without stop_when_decided"
             )
-        stored = stored_dataset(path, read_manifest(path)).dataset
-        check_soft_votes(policy, stored.rubrics() if rubric is None else [rubric])
+        if policy.votes == "soft":
+            stored = stored_dataset(path, read_manifest(path)).dataset
+            check_soft_votes(policy, stored.rubrics() if rubric is None else [rubric])
         deciding["aggregation"] = policy.model_dump()
     if "cannot_assess_config" in policies:
         deciding["cannot_assess"] = policies["cannot_assess_config"].model_dump(mode="json")

@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, aclosing, nullcontext, suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
@@ -17,11 +17,19 @@ from autorubric.errors import ArgumentError, ItemFailedError, RunError, RunWrite
 from autorubric.grading.grader import CriterionGrader
 from autorubric.runs.config import EvalConfig, EvalOptions, StopReason
 from autorubric.runs.differences import ItemDigests, content_fingerprint, mapping_in
-from autorubric.runs.executor import Executor, ItemWork, RepeatedErrors, executor_of, refuse_without_batches
+from autorubric.runs.executor import (
+    Executor,
+    ItemWork,
+    RepeatedErrors,
+    ReportsByGrader,
+    executor_of,
+    refuse_without_batches,
+)
 from autorubric.runs.item_results import StoredResults, answered_votes, grading_task
 from autorubric.runs.items import EvalTimingStats, GradedItem, ItemTally
 from autorubric.runs.lines import StoredItem, StoredVote
 from autorubric.runs.manifest import BATCHES, DATASET
+from autorubric.runs.notices import notice_of_alias
 from autorubric.runs.open import OpenRun, open_run
 from autorubric.runs.preflight import Preflight, Progress, send_test_requests
 from autorubric.runs.result import EvalResult
@@ -31,12 +39,10 @@ from autorubric.support.objects import fewer_gc_collections, logger_of
 from autorubric.support.reading_errors import short_repr
 
 if TYPE_CHECKING:
-    from autorubric.grading.base import Grader, GradingTask
+    from autorubric.grading.base import Grader
     from autorubric.llm.batches import BatchQueue
     from autorubric.llm.budget import SpendingLimit
-    from autorubric.scoring.report_builder import GradingPolicy
-    from autorubric.scoring.reports import EnsembleEvaluationReport
-    from autorubric.scoring.votes import VoteCast, Votes
+    from autorubric.scoring.votes import VoteCast
 
 
 _OUTCOME = tuple(one.name for one in fields(GradedItem))
@@ -70,7 +76,7 @@ class RunWriter:
         self._served: dict[str, set[str]] = {}
         deciding = mapping_in(opened.manifest, "deciding")
         self._is_soft = mapping_in(deciding, "aggregation").get("votes") == "soft"
-        self.certain: Counter[str] = Counter()  # votes without probabilities in a run of soft votes, by judge
+        self._certain: Counter[str] = Counter()  # votes without probabilities by judge, if votes are soft
         # The votes, if there are no earlier ones, which may not be valid anymore.
         self.votes: VoteCollector | None = None
         if not opened.index.current.count(1):
@@ -162,20 +168,24 @@ class RunWriter:
         elif self._is_soft and vote.probabilities is None and vote.status != "not_asked":
             rubric = self._opened.dataset.get_item_rubric(self._under_way[item_id].position)
             criterion = rubric.by_name(name)
-            self.certain[vote.judge_id] += criterion.check is None and criterion.level != "text"
+            self._certain[vote.judge_id] += criterion.check is None and criterion.level != "text"
 
-    def note_moving_targets(self) -> None:
-        """Add a notice, also to the manifest, on each decision model whose name is not the version served."""
+    def add_notices(self) -> None:
+        """Add notices on votes that count as certain, and on decision models not named by their version.
+
+        The latter also go into the manifest.
+        """
+        self._opened.notices.extend(
+            f"{n:,} votes of {judge!r} have no probabilities and count as certain of their answer"
+            for judge, n in (+self._certain).items()
+        )
         manifest = self._opened.manifest
         judges = mapping_in(mapping_in(manifest, "asking"), "judges")
         found: Any = manifest.get("moving_targets") or []
         for judge, served in self._served.items():
             # Servers name a model without its provider.
             name = str(mapping_in(judges, judge).get("model", judge)).rpartition("/")[2]
-            told = (
-                f"judge {judge!r}: {name} is a moving target, which can mean another version tomorrow; the "
-                f"answers are from {', '.join(sorted(served))}. Use the version as the model to repeat it"
-            )
+            told = notice_of_alias(judge, name, served)
             if told not in found and (
                 name.endswith("-latest") or {one.rpartition("/")[2] for one in served} != {name}
             ):
@@ -225,22 +235,11 @@ class RunWriter:
 _log = logger_of(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class _ByGrader:
-    """Builds the reports of a run that has just ended."""
-
-    grader: Grader
-
-    @property
-    def policy(self) -> GradingPolicy | None:
-        """The rules by which the grader aggregates votes; None if they are unknown."""
-        grader = self.grader.inner_grader
-        if isinstance(grader, CriterionGrader) and type(grader).aggregate is CriterionGrader.aggregate:
-            return grader.policy
-        return None
-
-    def __call__(self, task: GradingTask, votes: Votes, line: StoredItem) -> EnsembleEvaluationReport:
-        return self.grader.aggregate(task, votes)
+def _stop_reason(budget: SpendingLimit | None, batches: BatchQueue | None) -> StopReason | None:
+    stopped: StopReason | None = None
+    if budget is not None:
+        stopped = "same_error" if budget.stop_reason is not None else budget.reached
+    return stopped or ("batch" if batches is not None and batches.is_pending else None)
 
 
 class EvalRunner:
@@ -387,35 +386,17 @@ class EvalRunner:
         count = len(opened.dataset)
         with Progress(count, show=self.config.show_progress, style=self.config.progress_style) as progress:
             writer = RunWriter(opened, progress, stop=None if budget is None else budget.stop)
-            first = writer.work()
-            if self._preflight is not None and batches is None:
-                first = await send_test_requests(first, self.grader, writer, self._preflight)
-
-            def may_begin(_: ItemWork) -> bool:
-                # Replies of batches are paid for, so they are read even if the budget is used up.
-                return budget is None or not (budget.is_over if batches is None else budget.stop_reason)
-
-            # Failed requests of batches are sent again in the next batch instead.
-            for items in (first, writer.retry_items()) if batches is None else (first,):
-                work = takewhile(may_begin, items)
-                async with aclosing(executor.grade_items(work, self.grader, writer)) as finished:
-                    async for done in finished:
-                        writer.finish(done)
-                        self._maybe_fail_fast(opened, done)
-        writer.note_moving_targets()
+            await self._ask(writer, opened, executor, budget, batches)
+        writer.add_notices()
         if batches is not None and (budget is None or budget.stop_reason is None):
             await batches.submit()
         # The system clock may have been set back during the run.
         completed_at = started_at + timedelta(seconds=time.perf_counter() - clock)
-        stopped: StopReason | None = None
-        if budget is not None:
-            stopped = "same_error" if budget.stop_reason is not None else budget.reached
-        if batches is not None:
-            stopped = stopped or ("batch" if batches.is_pending else None)
-            if stopped in (None, "same_error"):
-                opened.store.flush()
-                batches.finish(is_complete=stopped is None)
-                opened.notices.extend(batches.unneeded() if stopped is None else ())
+        stopped = _stop_reason(budget, batches)
+        if batches is not None and stopped in (None, "same_error"):
+            opened.store.flush()
+            batches.finish(is_complete=stopped is None)
+            opened.notices.extend(batches.unneeded() if stopped is None else ())
         if stopped is None:
             opened.manifest.update(status="complete", completed_at=completed_at.isoformat())
             opened.store.write_manifest(opened.manifest)
@@ -426,11 +407,7 @@ class EvalRunner:
             told = f"{why}; {left} of {count} items remain. {self._how_to_resume(opened)}"
             opened.notices.append(told)
             self._log_stop(opened, "stopped")
-        opened.notices.extend(
-            f"{n:,} votes of {judge!r} have no probabilities and count as certain of their answer"
-            for judge, n in (+writer.certain).items()
-        )
-        build = _ByGrader(self.grader)
+        build = ReportsByGrader(self.grader)
         results = StoredResults(opened.index, opened.dataset, opened.reusable, build, unfinished=False)
         if writer.votes is not None:
             opened.store.flush()
@@ -452,6 +429,31 @@ class EvalRunner:
             notices=(*opened.notices, *results.messages()),
             stopped=stopped,
         )
+
+    async def _ask(
+        self,
+        writer: RunWriter,
+        opened: OpenRun,
+        executor: Executor,
+        budget: SpendingLimit | None,
+        batches: BatchQueue | None,
+    ) -> None:
+        """Grade the items that are left, and store each vote and result as it arrives."""
+        first = writer.work()
+        if self._preflight is not None and batches is None:
+            first = await send_test_requests(first, self.grader, writer, self._preflight)
+
+        def may_begin(_: ItemWork) -> bool:
+            # Replies of batches are paid for, so they are read even if the budget is used up.
+            return budget is None or not (budget.is_over if batches is None else budget.stop_reason)
+
+        # Failed requests of batches are sent again in the next batch instead.
+        for items in (first, writer.retry_items()) if batches is None else (first,):
+            work = takewhile(may_begin, items)
+            async with aclosing(executor.grade_items(work, self.grader, writer)) as finished:
+                async for done in finished:
+                    writer.finish(done)
+                    self._maybe_fail_fast(opened, done)
 
     def _maybe_fail_fast(self, opened: OpenRun, done: GradedItem) -> None:
         if not self.config.fail_fast or (done.error is None and not done.partly_scored):
