@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import csv
+import json
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
 from autorubric import (
     BaseCriterion,
+    CannotAssessConfig,
+    CannotAssessStrategy,
     Criterion,
     CriterionGrader,
     RecordedJudge,
@@ -134,3 +138,45 @@ def test_a_rubric_without_groups_measures_as_ever() -> None:
         run([report(c, label) for c, label in zip(plain, ["MET", "fair"], strict=True)]), dataset
     )
     assert table.scores[TRUTH][0] == pytest.approx(0.75)
+
+
+@pytest.mark.parametrize("votes", ["hard", "soft"])
+@pytest.mark.parametrize("strategy", list(CannotAssessStrategy))
+def test_judges_score_under_the_policy_of_the_run(
+    strategy: CannotAssessStrategy, votes: Literal["hard", "soft"], tmp_path: Path
+) -> None:
+    """If all criteria have labels, the scores of judges that disagree are those in the reports."""
+    rows: list[tuple[str, dict[str, float]]] = [
+        ("i,kind,a,MET", {"MET": 0.5, "UNMET": 0.2, "CANNOT_ASSESS": 0.3}),
+        ("i,kind,b,CANNOT_ASSESS", {"UNMET": 0.4, "CANNOT_ASSESS": 0.6}),
+        ("i,kind,c,MET", {"MET": 1.0}),
+        ("i,style,a,MET", {"MET": 0.75, "UNMET": 0.25}),
+        ("i,style,b,UNMET", {"MET": 0.25, "UNMET": 0.75}),
+        ("i,style,c,CANNOT_ASSESS", {"MET": 0.125, "CANNOT_ASSESS": 0.875}),
+    ]
+    path = tmp_path / "votes.csv"
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows(
+            [
+                ["item_id", "criterion", "rater", "value", "probabilities"],
+                *([*keys.split(","), json.dumps(shares)] for keys, shares in rows),
+            ]
+        )
+    truth = {"kind": "MET", "style": "UNMET"}
+    result = evaluate_sync(
+        RubricDataset(
+            rubric=Rubric([KIND, STYLE]), items=[{"id": "i", "submission": "s", "ground_truth": truth}]
+        ),
+        CriterionGrader(
+            judges=RecordedJudge.panel_from_csv(path),
+            votes=votes,
+            cannot_assess_config=CannotAssessConfig(strategy=strategy),
+        ),
+        show_progress=False,
+        experiments_dir=tmp_path,
+    )
+    report = result.item_results[0].report
+    assert report is not None
+    scores = read_votes(result, result.dataset).scores
+    assert {name: scores["judge", name][0] for name in "abc"} == pytest.approx(report.judge_scores)
+    assert scores[PANEL][0] == pytest.approx(report.score)

@@ -19,6 +19,7 @@ from autorubric.scoring.reports import EnsembleCriterionReport, EnsembleEvaluati
 from autorubric.scoring.score import (
     Entry,
     TreeScore,
+    abstention_value,
     apply_conditions,
     entry_of,
     score_tree,
@@ -180,6 +181,7 @@ def criterion_report(
         error=_criterion_error(found.decision, deciding),
         score_value=found.entry.value,
         score_share=found.entry.share,
+        abstention_value=abstention_value(criterion, policy.cannot_assess),
         confidence=found.confidence,
         escalated=found.escalated,
         verdicts=count_verdicts(

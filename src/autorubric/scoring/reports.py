@@ -56,6 +56,7 @@ class EnsembleCriterionReport:
         score_value: The criterion's value in the score, in [0, 1]; None if it is excluded.
         score_share: Share of the criterion's weight that counts in the score, in [0, 1]. It is below 1 only
             with soft votes, if abstentions are excluded from the score and have a probability.
+        abstention_value: Value of an abstention in the score, in [0, 1]; None if it is excluded.
         confidence: The first panel's confidence, in [0, 1]; None if escalation is not configured or the
             judges report no confidence.
         escalated: Whether the criterion was escalated to a second panel, which alone decides it.
@@ -70,6 +71,7 @@ class EnsembleCriterionReport:
     error: str | None = None
     score_value: float | None = None
     score_share: float = 1.0
+    abstention_value: float | None = None
     confidence: float | None = None
     escalated: bool = False
     verdicts: VerdictCounts = field(default_factory=VerdictCounts)
@@ -180,6 +182,7 @@ class EnsembleCriterionReport:
             "error": self.error,
             "score_value": self.score_value,
             "score_share": self.score_share,
+            "abstention_value": self.abstention_value,
             "confidence": self.confidence,
             "escalated": self.escalated,
             "verdicts": self.verdicts.to_dict(),
@@ -197,6 +200,7 @@ class EnsembleCriterionReport:
             error=given["error"],
             score_value=given["score_value"],
             score_share=given.get("score_share", 1.0),
+            abstention_value=given.get("abstention_value"),
             confidence=given.get("confidence"),
             escalated=given.get("escalated", False),
             verdicts=VerdictCounts(**given.get("verdicts") or {}),

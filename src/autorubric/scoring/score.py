@@ -207,8 +207,8 @@ def entering_value(
     return entry_of(criterion, decision, policy).value
 
 
-def _missing_value(criterion: BaseCriterion, policy: CannotAssessConfig) -> float | None:
-    """Return the value of a missing judgment; None if it is excluded."""
+def abstention_value(criterion: BaseCriterion, policy: CannotAssessConfig) -> float | None:
+    """Return the value in [0, 1] of an abstention; None if it is excluded."""
     if not criterion.measures:
         return None
     match policy.strategy:
@@ -226,21 +226,23 @@ def _missing_value(criterion: BaseCriterion, policy: CannotAssessConfig) -> floa
 
 def entry_of(criterion: BaseCriterion, decision: Decision | None, policy: CannotAssessConfig) -> Entry:
     """Return the score entry of a decision under a policy."""
-    if decision is not None and decision.probabilities is not None:
-        return _soft_entry(criterion, decision, policy)
-    # Most decisions have a value, which no policy changes, and this runs for every decision of every judge.
-    if decision is not None and (value := decision.value) is not None:
-        return Entry(value, value)
-    is_missing = decision is not None and decision.status == "abstained"
-    return Entry.of(_missing_value(criterion, policy) if is_missing else None, decision)
+    return entry_with(decision, abstention_value(criterion, policy))
 
 
-def _soft_entry(criterion: BaseCriterion, decision: Decision, policy: CannotAssessConfig) -> Entry:
-    """Return the entry of the expected value, in which the policy scores the probability of an abstention.
+def entry_with(decision: Decision | None, missing: float | None) -> Entry:
+    """Return the score entry of a decision, given the value of an abstention.
 
-    If abstentions are excluded, so is their share of the criterion's weight.
+    The entry of an expected value includes the probability of an abstention; if abstentions are excluded, so
+    is their share of the criterion's weight.
     """
-    missing, mean = _missing_value(criterion, policy), decision.mean_value
+    if decision is None or decision.probabilities is None:
+        # Most decisions have a value, and this runs for every decision of every judge.
+        if decision is not None and (value := decision.value) is not None:
+            return Entry(value, value)
+        return Entry.of(
+            missing if decision is not None and decision.status == "abstained" else None, decision
+        )
+    mean = decision.mean_value
     if missing is None or not decision.abstention:
         return Entry.of(mean, decision, 1.0 - decision.abstention)
     if mean is None:

@@ -13,7 +13,7 @@ from autorubric.errors import ArgumentError
 from autorubric.rubric.rubric import Rubric
 from autorubric.scoring.policies import CannotAssessConfig, RubricGroup
 from autorubric.scoring.reports import EnsembleCriterionReport, EnsembleEvaluationReport
-from autorubric.scoring.score import Entry, apply_conditions, entry_of, score_tree
+from autorubric.scoring.score import Entry, apply_conditions, entry_of, entry_with, score_tree
 from autorubric.scoring.votes import Decision
 from autorubric.support.objects import Json
 
@@ -157,12 +157,7 @@ def _judge_entry(judge: str, report: EnsembleCriterionReport | None) -> Entry:
     own = report.judge_decisions.get(judge) if report else None
     if report is None or own is None:
         return _panel_entry(report)._replace(value=None)
-    if own.probabilities is not None:
-        return _panel_entry(report) if own == report.decision else entry_of(report.criterion, own, _SKIP)
-    if own.status == "answered":
-        return Entry.of(own.value, own)
-    # The value of an abstention depends on the grader's policy, which a panel that abstained also followed.
-    return Entry.of(report.score_value if own.status == report.status == "abstained" else None, own)
+    return entry_with(own, report.abstention_value)
 
 
 def regroup(root: RubricGroup, criteria: Mapping[str, BaseCriterion]) -> RubricGroup:
