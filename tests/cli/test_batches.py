@@ -28,6 +28,18 @@ def test_the_same_command_collects(cli: Cli, dataset: str, openai_server: OpenAI
     assert openai_server.log() == []
 
 
+def test_a_limit_is_that_of_all_batches(cli: Cli, dataset: str, openai_server: OpenAIServer) -> None:
+    """The same command sends no more; a higher limit does."""
+    arguments = _arguments(dataset, openai_server, "--batch", "--max-calls")
+    stopped = cli(*arguments, "2")
+    assert stopped.code == 130
+    assert "; to send more requests, increase --max-calls" in stopped.err
+    assert [size for _, _, size in openai_server.batches()["batches"]] == [2]
+    assert cli(*arguments, "2").code == 130
+    assert cli(*arguments, "12").code == 4
+    assert cli(*arguments, "12").code == 0
+
+
 def test_a_dry_run_shows_the_price_in_batches(cli: Cli, dataset: str, openai_server: OpenAIServer) -> None:
     """The wait is stated, and a price that is unknown is unknown in batches too."""
     told = cli(*_arguments(dataset, openai_server, "--batch", "--dry-run"))

@@ -45,14 +45,21 @@ def test_a_wrong_name_is_refused(given: str, message: str) -> None:
         named_judges([given])
 
 
-def test_a_dataset_is_graded_by_a_decision_model(cli: Cli, dataset: str, openai_server: OpenAIServer) -> None:
-    """One request an item; `show` says that there are no reasons, and the report is written."""
+def test_a_dataset_is_graded_by_a_decision_model(
+    cli: Cli, dataset: str, openai_server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One request an item; `show` says that there are no reasons and prints the probabilities."""
+    monkeypatch.setenv("COLUMNS", "240")
     judge = ["--judge", "decision:jev-1#openai", "--api-base", openai_server.api_base]
     ran = cli("eval", dataset, *judge, "--name", "run")
     assert ran.code == 0, ran.err
     assert [one["path"] for one in openai_server.log()] == ["/v1/decisions"] * 4
     shown = cli("show", "experiments/run", "--item", "a")
-    assert "no reason given by this kind of judge" in " ".join(shown.out.split())
+    assert "no reason given by this kind of judge" in shown.out
+    assert f"% (decision model, openai {openai_server.api_base})" in shown.out
+    vote = json.loads(cli("show", "experiments/run", "--item", "a", "--json").out)["report"]["criteria"][0]["votes"][0]
+    assert vote["probability_source"] == "decision_model"
+    assert vote["probability_backend"] == f"openai {openai_server.api_base}"
     assert cli("report", "experiments/run", "--out", "report.html").code == 0
     page = Path("report.html").read_text(encoding="utf-8")
     assert "no reason given by this kind of judge" in page
@@ -96,3 +103,13 @@ def test_a_run_file_names_a_decision_model(
     ran = cli("eval", "run.yaml")
     assert ran.code == 0, ran.err
     assert [one["path"] for one in openai_server.log()] == ["/v1/systemone"] * 4
+
+
+def test_a_run_file_names_the_transport_only_once(cli: Cli, tmp_path: Path) -> None:
+    """A transport beside the contract would be ignored."""
+    Path("run.yaml").write_text(
+        "data: items.jsonl\njudges:\n  - model: decision:jev-1\n    transport: litellm\n", encoding="utf-8"
+    )
+    refused = cli("eval", "run.yaml")
+    assert refused.code == 2
+    assert "judges[0].model (line 3): omit transport='litellm'" in refused.err

@@ -124,7 +124,8 @@ def grade(  # noqa: PLR0913 - one parameter per option
     row), score, raw_score, error, node_scores, judge_scores, mean_agreement, cannot_assess_count, verdicts
     (asked, answered, abstained, lost, assumed, lost_cause, assumed_cause), tokens, cost and criteria. Each
     criterion has the keys name, weight, status, answer, value, reason, agreement, tie, error and votes; each
-    vote has the keys judge, sample, status, answer, value, reason, confidence, probabilities and error.
+    vote has the keys judge, sample, status, answer, value, reason, confidence, probabilities,
+    probability_source, probability_backend, probability_reason and error.
 
     \b
     Examples:
@@ -395,7 +396,7 @@ def _run(
     print_result(lambda: _json(result), lambda: run_blocks(result), as_json=as_json)
     _print_notices(result, as_json=as_json)
     if result.stopped is not None:
-        return report_stop(result.stopped, resume_command)
+        return report_stop(result.stopped, resume_command, batch=run.batch)
     if gate.fail_under is None and gate.max_lost is None:
         _report_missing(result.verdicts)
     return gate.exit_code(mean_score(result), result.verdicts, unjudged=result.failed_items)

@@ -102,6 +102,9 @@ def _vote_json(vote: autorubric.scoring.JudgeVote) -> dict[str, Any]:
         "reason": vote.reason,
         "confidence": vote.confidence,
         "probabilities": vote.probabilities,
+        "probability_source": vote.probability_source,
+        "probability_backend": vote.probability_backend,
+        "probability_reason": vote.probability_reason,
         "error": vote.error,
     }
 

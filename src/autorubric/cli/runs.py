@@ -47,7 +47,7 @@ def _report_check(check: autorubric.runs.preflight.JudgeCheck) -> None:
     notice(f"judge {check.judge_id}: ok{seconds}, {cost}")
 
 
-def report_stop(reason: StopReason, resume_command: str) -> Exit:
+def report_stop(reason: StopReason, resume_command: str, *, batch: bool = False) -> Exit:
     """Print why a run was stopped and how to resume it, and return the exit code."""
     if reason == "same_error":
         notice(
@@ -57,7 +57,9 @@ def report_stop(reason: StopReason, resume_command: str) -> Exit:
     if reason == "batch":
         notice(f"Waiting for batches of the provider. To collect the replies, run {resume_command}.")
         return Exit.WAITING
-    notice(f"Stopped at --{reason.replace('_', '-')}. To resume, run {resume_command}.")
+    flag = f"--{reason.replace('_', '-')}"
+    more = f"; to send more requests, increase {flag}, which limits all batches of a run" if batch else ""
+    notice(f"Stopped at {flag}. To resume, run {resume_command}{more}.")
     return Exit.STOPPED
 
 

@@ -203,14 +203,14 @@ def _votes_block(reports: Sequence[EnsembleCriterionReport], labels: Any) -> Tab
     for report in reports:
         label = labels.get(report.name)
         if label is not None:
-            rows.append((report.name, "label", "", _answer_words(label), ""))
+            rows.append((report.name, "label", "", _answer_words(label), "", ""))
         for vote in report.votes:
             answer = _answer_words(vote.answer) if vote.answer is not None else vote.status.replace("_", " ")
-            rows.append(
-                (report.name, vote.judge_id, vote.sample, answer, vote.reason_shown or vote.error or "")
-            )
-    columns = ("criterion", "by", "sample", "answer", "reason")
-    return TableBlock(title="Votes", columns=columns, rows=tuple(rows))
+            told = vote.reason_shown or vote.error or ""
+            rows.append((report.name, vote.judge_id, vote.sample, answer, told, vote.probabilities_shown))
+    columns = ("criterion", "by", "sample", "answer", "reason", "probabilities")
+    width = len(columns) - (not any(row[-1] for row in rows))
+    return TableBlock(title="Votes", columns=columns[:width], rows=tuple(row[:width] for row in rows))
 
 
 def _answer_words(answer: Any) -> str:

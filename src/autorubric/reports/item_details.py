@@ -13,7 +13,7 @@ from autorubric.reports.items import CellColumns, votes_by_cell
 from autorubric.reports.read_run import ReportedItem, VotedRun
 from autorubric.reports.templates import StringTable, answer_words, number, script_json
 from autorubric.scoring.reports import EnsembleCriterionReport
-from autorubric.scoring.votes import Decision, JudgeVote, Probabilities
+from autorubric.scoring.votes import Decision, JudgeVote, probabilities_text
 from autorubric.support.objects import Json
 
 CHUNK: Final = 200
@@ -159,7 +159,7 @@ class DetailWriter:
         if marks := _marks(report):
             content["marks"] = marks
         if report.decision.probabilities is not None:
-            content["probabilities"] = self._index(_probabilities_text(report.decision.probabilities))
+            content["probabilities"] = self._index(probabilities_text(report.decision.probabilities))
         if labels.ratings and (ratings := self._ratings(report.name, bound, labels.ratings)):
             content["ratings"] = ratings
         if len(report.votes) > len({vote.judge_id for vote in report.votes}) and report.judge_decisions:
@@ -203,11 +203,8 @@ class DetailWriter:
             content["e"] = self._text(vote.error)
         if (confidence := number(vote.confidence)) is not None:
             content["c"] = confidence
-        if vote.probabilities is not None:
-            origin = vote.probability_source, vote.probability_backend
-            content["p"] = self._index(_probabilities_text(vote.probabilities, *origin))
-        elif vote.probability_reason is not None:
-            content["p"] = self._index(f"no probabilities: {vote.probability_reason}")
+        if told := vote.probabilities_shown:
+            content["p"] = self._index(told)
         if vote.order:
             content["o"] = self._index(" → ".join(vote.order))
         if vote.model is not None:
@@ -224,18 +221,6 @@ class DetailWriter:
 
     def _text(self, text: str | None) -> int:
         return self._strings.index_of(self.truncation.reason(text)) if text else -1
-
-
-def _probabilities_text(probabilities: Probabilities, *origin: str | None) -> str:
-    """Return probabilities in words, most probable answer first, with their source and backend."""
-    given: Mapping[str, Any] = probabilities
-    parts = [(f"{key}: ", one) for key, one in given.items() if isinstance(one, Mapping)] or [("", given)]
-    texts = [
-        before + ", ".join(f"{label} {p:.1%}" for label, p in sorted(one.items(), key=lambda pair: -pair[1]))
-        for before, one in parts
-    ]
-    source = ", ".join(one.replace("_", " ") for one in origin if one)
-    return "; ".join(texts) + (f" ({source})" if source else "")
 
 
 def _texts(run: VotedRun, at: int, item: Any) -> list[tuple[str, str]]:

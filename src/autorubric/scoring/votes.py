@@ -101,6 +101,15 @@ class JudgeVote:
         return self.reason or (told if self.probability_source == "decision_model" else "")
 
     @property
+    def probabilities_shown(self) -> str:
+        """The probabilities with their source and backend, or why there are none; empty if neither is known."""
+        if self.probabilities is None:
+            return f"no probabilities: {self.probability_reason}" if self.probability_reason else ""
+        source = (self.probability_source or "").replace("_", " ")
+        origin = ", ".join(filter(None, (source, self.probability_backend)))
+        return probabilities_text(self.probabilities) + (f" ({origin})" if origin else "")
+
+    @property
     def probability_origin(self) -> str:
         """Source of the probabilities with, if known, the backend and the model: `logprobs, vllm, m-1.2`."""
         return ", ".join(filter(None, (self.probability_source, self.probability_backend, self.model)))
@@ -164,6 +173,16 @@ class Listener(Protocol):
     def vote_cast(self, event: VoteCast) -> None:
         """Handle a vote when it arrives."""
         ...
+
+
+def probabilities_text(probabilities: Probabilities) -> str:
+    """Return probabilities in words, most probable answer first."""
+    given: Mapping[str, Any] = probabilities
+    parts = [(f"{key}: ", one) for key, one in given.items() if isinstance(one, Mapping)] or [("", given)]
+    return "; ".join(
+        before + ", ".join(f"{label} {p:.1%}" for label, p in sorted(one.items(), key=lambda pair: -pair[1]))
+        for before, one in parts
+    )
 
 
 def prefers_alike(one: Json, other: Json) -> bool:
