@@ -57,7 +57,9 @@ def test_a_dataset_is_graded_by_a_decision_model(
     shown = cli("show", "experiments/run", "--item", "a")
     assert "no reason given by this kind of judge" in shown.out
     assert f"% (decision model, openai {openai_server.api_base})" in shown.out
-    vote = json.loads(cli("show", "experiments/run", "--item", "a", "--json").out)["report"]["criteria"][0]["votes"][0]
+    vote = json.loads(cli("show", "experiments/run", "--item", "a", "--json").out)["report"]["criteria"][0][
+        "votes"
+    ][0]
     assert vote["probability_source"] == "decision_model"
     assert vote["probability_backend"] == f"openai {openai_server.api_base}"
     assert cli("report", "experiments/run", "--out", "report.html").code == 0

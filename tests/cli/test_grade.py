@@ -14,7 +14,20 @@ TEXT = "Paris is the capital of France."
 CRITERION_KEYS = {
     *("name", "weight", "status", "answer", "value", "reason", "agreement", "tie", "error", "votes")
 }
-VOTE_KEYS = {"judge", "sample", "status", "answer", "value", "reason", "confidence", "probabilities", "error"}
+VOTE_KEYS = {
+    "judge",
+    "sample",
+    "status",
+    "answer",
+    "value",
+    "reason",
+    "confidence",
+    "probabilities",
+    "probability_source",
+    "probability_backend",
+    "probability_reason",
+    "error",
+}
 REPORT_KEYS = {
     *("truth", "metadata", "score", "raw_score", "error", "node_scores", "judge_scores", "mean_agreement"),
     *("cannot_assess_count", "verdicts", "tokens", "cost", "criteria"),

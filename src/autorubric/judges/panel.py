@@ -281,7 +281,9 @@ def config_named(text: str, **settings: Any) -> LLMConfig:
     if mark and contract not in ("systemone", "openai"):
         raise ArgumentError(f"the contract after # must be systemone or openai; got {contract!r}")
     if settings.get("transport") is not None:
-        raise ArgumentError(f"omit transport={settings['transport']!r}: the contract of decision:MODEL, such as #openai, selects it")
+        raise ArgumentError(
+            f"omit transport={settings['transport']!r}: the contract of decision:MODEL (#openai) selects it"
+        )
     return LLMConfig(**{**settings, "model": model, "transport": f"{contract or 'systemone'}_decisions"})
 
 

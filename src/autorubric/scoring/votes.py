@@ -102,7 +102,7 @@ class JudgeVote:
 
     @property
     def probabilities_shown(self) -> str:
-        """The probabilities with their source and backend, or why there are none; empty if neither is known."""
+        """The probabilities with their source and backend, or why there are none; empty if unknown."""
         if self.probabilities is None:
             return f"no probabilities: {self.probability_reason}" if self.probability_reason else ""
         source = (self.probability_source or "").replace("_", " ")
