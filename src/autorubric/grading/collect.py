@@ -74,10 +74,7 @@ def _update_vote(call: JudgeCall, vote: JudgeVote) -> JudgeVote:
 
 
 class PrefixGate:
-    """Sends one request per model and prompt prefix first; the others wait until it is answered.
-
-    By then, the provider's prefix cache contains the prefix, which the other requests of the item reuse.
-    """
+    """Sends one request per model and prompt prefix first; the others find it in the provider's cache."""
 
     def __init__(self) -> None:
         self._first: dict[tuple[str, str | None, tuple[str, ...]], asyncio.Event] = {}
@@ -146,10 +143,7 @@ async def request_votes(
 
 
 def group_calls(calls: Sequence[JudgeCall], size: int) -> list[list[JudgeCall]]:
-    """Group calls into requests of `size` criteria (0 for all), or as many as the judge takes.
-
-    Comparative criteria share a request only if they show the same candidates in the same order.
-    """
+    """Group calls into requests of `size` criteria (0 for all), or as many as the judge takes."""
     groups: dict[tuple[str, int, tuple[str, ...]], list[JudgeCall]] = {}
     alone = []
     for call in calls:
@@ -157,6 +151,7 @@ def group_calls(calls: Sequence[JudgeCall], size: int) -> list[list[JudgeCall]]:
         if (size == 1 and not whole) or not isinstance(call.member.judge, BatchJudge):
             alone.append([call])
         else:
+            # Comparative criteria share a request only if they show the candidates in the same order.
             key = (call.member.judge_id, call.request.sample, call.request.order)
             groups.setdefault(key, []).append(call)
     shared = []
@@ -167,10 +162,7 @@ def group_calls(calls: Sequence[JudgeCall], size: int) -> list[list[JudgeCall]]:
 
 
 async def _run_all(work: Sequence[Callable[[], Coroutine[Any, Any, None]]]) -> None:
-    """Run all coroutines concurrently; the first exception cancels the rest and is raised once they end.
-
-    A `BudgetError` cancels nothing, because requests in flight are paid for and their votes are kept.
-    """
+    """Run all coroutines concurrently; the first exception cancels the rest and is raised once they end."""
     failures: list[BaseException] = []
 
     async def run(one: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -178,6 +170,7 @@ async def _run_all(work: Sequence[Callable[[], Coroutine[Any, Any, None]]]) -> N
             await one()
         except BaseException as error:
             failures.append(error)
+            # A `BudgetError` cancels nothing: requests in flight are paid for, and their votes are kept.
             if len(failures) == 1 and not isinstance(error, BudgetError):
                 for task in tasks:
                     task.cancel()
@@ -222,13 +215,13 @@ class VotePlanRunner:
         first = [call for call in calls if call.member.judge_id not in rule.judges]
         # All first judges vote, because their agreement decides whether to escalate.
         await self._request(first, stops=False)
-        unsure = {name for name, own in _by_criterion(first).items() if self._is_unsure(own)}
+        unsure = set()
+        for name, calls in _by_criterion(first).items():
+            votes = [self.votes[call.key] for call in calls]
+            if criterion_report(calls[0].request.criterion, votes, self.policy).escalated:
+                unsure.add(name)
         await self._request([call for call in second if call.criterion_name in unsure], stops=stops)
         self._skip(second)
-
-    def _is_unsure(self, calls: Sequence[JudgeCall]) -> bool:
-        votes = [self.votes[call.key] for call in calls]
-        return criterion_report(calls[0].request.criterion, votes, self.policy).escalated
 
     async def _request(self, calls: Sequence[JudgeCall], *, stops: bool) -> None:
         if not stops:

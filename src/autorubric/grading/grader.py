@@ -7,7 +7,7 @@ import json
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from autorubric.criteria.comparative import ComparativeCriterion
 from autorubric.criteria.criterion import Criterion, CriterionOption
@@ -278,8 +278,13 @@ class CriterionGrader(Grader):
 
     def describe(self) -> GraderDescription:
         """Return the manifest entry: everything that affects the votes, and the aggregation rules."""
+        own = ("judge_id", "weight", "samples")
+        pool = self._examples
         asking: dict[str, Json] = {
-            "judges": {member.judge_id: _judge_settings(member) for member in self.members},
+            "judges": {
+                member.judge_id: {name: value for name, value in member.to_dict().items() if name not in own}
+                for member in self.members
+            },
             "prompts": prompt_digest(*self._system_prompts),
             "sampling": {
                 "seed": self.seed,
@@ -287,16 +292,11 @@ class CriterionGrader(Grader):
                 "shuffle_options": self.shuffle_options,
                 "criteria_per_call": self.criteria_per_call,
             },
-            "few_shot": self._few_shot_digest(),
+            "few_shot": None if pool is None else {**pool.config.model_dump(), "examples": pool.digest},
         }
         deciding = self.policy.model_dump(mode="json")
         deciding["judge_weights"] = {member.judge_id: member.weight for member in self.members}
         return GraderDescription(asking=asking, deciding=deciding)
-
-    def _few_shot_digest(self) -> Json:
-        if self._examples is None:
-            return None
-        return {**self._examples.config.model_dump(), "examples": self._examples.digest}
 
     async def aclose(self) -> None:
         """Close the judges' connections; grading again reopens them."""
@@ -378,10 +378,6 @@ def criterion_grader(grader: object) -> CriterionGrader | None:
     return inner if isinstance(inner, CriterionGrader) else None
 
 
-def _judge_settings(member: PanelMember) -> Mapping[str, Any]:
-    return {k: v for k, v in member.to_dict().items() if k not in ("judge_id", "weight", "samples")}
-
-
 def prompt_digest(system: str | None, choice_system: str | None) -> str:
     """Return the SHA-256 digest of sample prompts with these system prompts; any rewording changes it."""
     material = Material(submission=Submission(text="text"), query="query", reference="reference")
@@ -392,17 +388,13 @@ def prompt_digest(system: str | None, choice_system: str | None) -> str:
     ]
     prompts = [compose(material, question, system_prompt=system) for question in questions]
     prompts.append(compose_batch(material, [("c1", questions[0])], system_prompt=choice_system))
-    prompts.append(compose(*_sample_comparison(), system_prompt=system))
+    compared = Submission(text="one", candidates={"a": "one", "b": "two"})
+    pair = ComparativeCriterion(name="pair", requirement="r").bind(compared)
+    question = PromptQuestion(criterion=pair, shown=pair.show(compared, None))
+    prompts.append(compose(Material(submission=compared, order=("a", "b")), question, system_prompt=system))
     digest = hashlib.sha256()
     for prompt in prompts:
         for message in prompt.messages:
             digest.update(message.content.encode("utf-8", "surrogatepass"))
         digest.update(json.dumps(prompt.schema.schema).encode("ascii"))
     return digest.hexdigest()
-
-
-def _sample_comparison() -> tuple[Material, PromptQuestion]:
-    submission = Submission(text="one", candidates={"a": "one", "b": "two"})
-    criterion = ComparativeCriterion(name="pair", requirement="r").bind(submission)
-    shown = criterion.show(submission, None)
-    return Material(submission=submission, order=("a", "b")), PromptQuestion(criterion=criterion, shown=shown)

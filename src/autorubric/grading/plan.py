@@ -45,7 +45,6 @@ class Seeds:
 
 
 def derive_seed(*parts: int | str) -> int:
-    """Derive a 64-bit seed from integers and strings."""
     return Seeds(*parts).of()
 
 
@@ -91,11 +90,10 @@ class ExamplePool:
 
     def __init__(self, training_data: RubricDataset, config: FewShotConfig) -> None:
         self.config = config
-        self._shuffle_examples = {
-            name: _shuffle_examples(labelled, name, config)
-            for name, labelled in _by_criterion(training_data).items()
-        }
-        if not self._shuffle_examples:
+        self._shuffled = _by_criterion(training_data)
+        for name, labelled in self._shuffled.items():
+            random.Random(derive_seed(config.seed or 0, "few-shot", name)).shuffle(labelled)
+        if not self._shuffled:
             raise ArgumentError(
                 f"training_data has {len(training_data)} items, but no labelled text; pass items with a "
                 "submission and ground_truth or ratings"
@@ -103,14 +101,13 @@ class ExamplePool:
 
     @property
     def criteria(self) -> tuple[str, ...]:
-        """Names of the criteria with examples."""
-        return tuple(self._shuffle_examples)
+        return tuple(self._shuffled)
 
     @property
     def digest(self) -> str:
         """SHA-256 of all examples that may be shown: texts, labels and, if shown, reasons."""
         digest = hashlib.sha256()
-        for name, labelled in sorted(self._shuffle_examples.items()):
+        for name, labelled in sorted(self._shuffled.items()):
             for found in labelled:
                 shown = [name, found.item_id, found.text, found.label]
                 digest.update(json.dumps([*shown, self._reason(found)]).encode("ascii"))
@@ -124,7 +121,7 @@ class ExamplePool:
         own_texts = _normalized_texts(task.submission)
         others = [
             found
-            for found in self._shuffle_examples.get(criterion_name, ())
+            for found in self._shuffled.get(criterion_name, ())
             if _normalized_texts(found.submission) != own_texts
             and not (task.item_id and found.item_id == task.item_id)
         ]
@@ -137,7 +134,6 @@ class ExamplePool:
 
 
 def _normalized_texts(submission: Submission) -> set[str]:
-    """Return the submission's texts with normalized white space and case."""
     texts = submission.candidates.values() or [submission.text or ""]
     return {" ".join(text.split()).casefold() for text in texts}
 
@@ -153,12 +149,6 @@ def _by_criterion(training_data: RubricDataset) -> dict[str, list[_Labelled]]:
         labelled = _Labelled(training_data.item_id(position), submission, text, label, reason)
         pool.setdefault(name, []).append(labelled)
     return pool
-
-
-def _shuffle_examples(labelled: Sequence[_Labelled], name: str, config: FewShotConfig) -> list[_Labelled]:
-    shuffled = list(labelled)
-    random.Random(derive_seed(config.seed or 0, "few-shot", name)).shuffle(shuffled)
-    return shuffled
 
 
 def _alternate_labels(labelled: Sequence[_Labelled]) -> Iterator[_Labelled]:
@@ -179,27 +169,19 @@ _CHECK_MEMBER: Final = PanelMember(judge=CheckJudge(), judge_id=CHECK_JUDGE_ID, 
 
 
 class JudgeCall(NamedTuple):
-    """One vote to request.
+    """One vote to request."""
 
-    Attributes:
-        member: The judge that casts the vote, with its settings in the panel.
-        request: The request to the judge.
-        key: Key of the vote within the task.
-    """
-
-    member: PanelMember
+    member: PanelMember  # the judge that casts the vote, with its settings in the panel
     request: JudgeRequest
     key: VoteKey
 
     @classmethod
     def of(cls, member: PanelMember, request: JudgeRequest) -> JudgeCall:
-        """Create the call that sends a request to a judge."""
         key = (request.criterion.name or "", member.judge_id, request.sample, request.order)
         return cls(member, request, key)
 
     @property
     def criterion_name(self) -> str:
-        """Name of the criterion."""
         return self.key[0]
 
     def skipped_vote(self) -> JudgeVote:
@@ -216,8 +198,6 @@ class JudgeCall(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planner:
-    """Plans the votes of a panel."""
-
     members: tuple[PanelMember, ...]
     policy: AggregationPolicy
     examples: ExamplePool | None  # pool of few-shot examples; None for no examples

@@ -6,7 +6,7 @@ import asyncio
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, nullcontext
 from contextvars import Context, copy_context
 from dataclasses import replace
 from functools import partial
@@ -87,6 +87,8 @@ def _count_call(member: PanelMember, *requests: JudgeRequest) -> AbstractAsyncCo
     """Count a call in the current budget; requests to models are counted when they are sent."""
     if member.counts_as_call:
         return OneCall()
+    if BATCHES.get() is None:
+        return nullcontext()
     names = [request.criterion.name or "" for request in requests]
     return vote_within(requests[0].item_id, member.judge_id, *names)
 

@@ -244,7 +244,6 @@ def batch_client(request: HttpRequest, config: LLMConfig) -> BatchClient:
 
 
 def refuse_without_batches(route: Route) -> None:
-    """Check that a model's provider has batches."""
     config, owner, why = route.config, owner_of(route.config.model), ""
     if config.transport in WIRES:
         why = "decision models have no batch endpoint"

@@ -38,7 +38,7 @@ from autorubric.llm.interception import BATCHES, HttpRequest, Interception, inte
 from autorubric.llm.route import Route, is_direct
 from autorubric.llm.specs import redact
 from autorubric.llm.transport import ModelReply, ModelRequest
-from autorubric.support.objects import Json
+from autorubric.support.objects import Json, set_within
 from autorubric.support.record_log import AppendLog, body_of, log_lines
 from autorubric.support.write import write_parts_atomic
 
@@ -54,8 +54,6 @@ _ID_LENGTH: Final = 41
 
 @dataclass(slots=True, kw_only=True)
 class _Batch:
-    """One batch, as recorded."""
-
     number: int
     token: str  # begins its custom ids
     url: str  # address that its requests would be sent to
@@ -88,19 +86,10 @@ class _Queued(NamedTuple):
 
 
 class BatchQueue:
-    """The batches of one folder, which must be locked.
-
-    Args:
-        record: File with the steps of all batches; the other files are in a folder with its stem as name.
-        mark: Initial value of the checksums of the record's lines.
-        finish_direct: Whether to cancel unfinished batches and to send the remaining requests directly.
-
-    Attributes:
-        is_pending: Whether a reply that this process asked for is still to come.
-        error: Error that ends the run, such as a batch that was rejected as a whole; None if there was none.
-    """
+    """The batches of one folder, which must be locked; their steps are in the file `record`."""
 
     def __init__(self, record: Path, mark: int, *, finish_direct: bool = False) -> None:
+        # Other files than the record are in a folder with its stem as name.
         self._folder, self._finish_direct = record.with_suffix(""), finish_direct
         self._batches: dict[int, _Batch] = {}
         # By key of a request: batch and offset of its latest reply, HTTP status, and number of replies.
@@ -119,8 +108,8 @@ class BatchQueue:
         self._groups: dict[tuple[object, ...], int] = {}
         self._notes: list[str] = []
         self._submitted = 0
-        self.is_pending = False
-        self.error: Exception | None = None
+        self.is_pending = False  # whether a reply that this process asked for is still to come
+        self.error: Exception | None = None  # ends the run, such as a batch that was rejected as a whole
 
     @property
     def is_unused(self) -> bool:
@@ -152,18 +141,19 @@ class BatchQueue:
         told = "batch {0.id} of {0.model} at {0.url} is not needed anymore; cancel it at the provider"
         return [told.format(one) for one in self._batches.values() if one.is_open]
 
-    async def __aenter__(self) -> BatchQueue:
-        self._token = BATCHES.set((self, ()))
-        return self
-
-    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        BATCHES.reset(self._token)
-        if kind is ItemFailedError:
+    @contextmanager
+    def within(self) -> Iterator[None]:
+        """Answer the requests of votes inside the block, and close the files after it."""
+        try:
+            with set_within(BATCHES, (self, ())):
+                yield
+        except ItemFailedError:
             self.finish(is_complete=False)
-        self.close()
+            raise
+        finally:
+            self.close()
 
     def close(self) -> None:
-        """Close the files."""
         self._log.close()
         if self._bodies is not None:
             with suppress(OSError):
@@ -171,20 +161,17 @@ class BatchQueue:
                 self._bodies.close()
 
     async def answer(self, name: Sequence[str | int], sent: ModelRequest, route: Route) -> ModelReply:
-        """Return the reply to a request, or queue the request and raise a `BudgetError`.
-
-        Args:
-            name: Digest of the request before it was adapted to the provider, so that it stays the same; the
-                number of forms that the provider rejected; the item, the judge and the criteria.
-        """
+        """Return the reply to a request, or queue the request and raise a `BudgetError`."""
+        # The name has the digest of the request before it was adapted to the provider, so that it stays the
+        # same; the number of forms that the provider rejected; the item, the judge and the criteria.
         key = hashlib.sha256(json.dumps(name).encode("ascii")).hexdigest()[:24]
         if self._waiting.get(key) in self._refreshed:
             self._wait()
-        request, found = None, None if key in self._waiting else self._find(key)
+        request, found = None, self._find(key)
         if found is None:
             request = await self._prepare(sent, route)
             found = self._find(key)
-        if found is not None and key not in self._waiting:
+        if found is not None:
             try:
                 with intercept(Interception(found)):
                     reply = await route.provider.send(sent)
@@ -207,7 +194,7 @@ class BatchQueue:
     def _find(self, key: str) -> tuple[int, bytes] | None:
         number, offset, status, _ = self._places.get(key, (0, 0, 0, 0))
         # With `finish_direct`, what failed is sent directly.
-        if not number or (self._finish_direct and status >= 400):
+        if not number or key in self._waiting or (self._finish_direct and status >= 400):
             return None
         with self._file(number, "replies").open("rb") as file:
             file.seek(offset)

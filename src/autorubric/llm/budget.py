@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Coroutine
+from contextlib import AbstractContextManager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from math import inf
@@ -15,6 +15,7 @@ from autorubric.errors import ArgumentError, BudgetError, ProviderError, Provide
 from autorubric.llm.names import is_openai_itself
 from autorubric.llm.transport import Message, ModelReply, ModelRequest, ReplySchema, Transport, TransportLayer
 from autorubric.llm.wire import schema_length
+from autorubric.support.objects import set_within
 
 if TYPE_CHECKING:
     from autorubric.llm.config import LLMConfig
@@ -40,7 +41,6 @@ class Price:
         return self.sent * sent + self.received * received
 
     def of_usage(self, usage: TokenUsage) -> float:
-        """Return the cost in US dollars for the token usage that a provider reported."""
         return self.of(usage.prompt_tokens, usage.completion_tokens)
 
 
@@ -48,9 +48,9 @@ class Price:
 class Pricing:
     """A model's price, or the reason why it is unknown."""
 
-    model: str  # name of the model
-    price: Price | None = None  # price of the model; None if unknown
-    reason: str = ""  # reason why the price is unknown; empty if it is known
+    model: str
+    price: Price | None = None
+    reason: str = ""
 
 
 def own_price(config: LLMConfig) -> Price | None:
@@ -83,7 +83,6 @@ class Priced(TransportLayer):
         self._price = price
 
     async def send(self, request: ModelRequest) -> ModelReply:
-        """Return the inner transport's reply, with its cost."""
         reply = await self._inner.send(request)
         return reply if reply.usage is None else reply._replace(cost=self._price.of_usage(reply.usage))
 
@@ -104,29 +103,19 @@ def estimated_cost(price: Price, request: ModelRequest) -> float:
 
 
 class Budget(Protocol):
-    """Interface of a run's budget; every request reserves its cost before it is sent.
+    """Interface of a run's budget; every request reserves its cost in US dollars before it is sent."""
 
-    Attributes:
-        counts_cost: Whether requests must reserve their estimated cost.
-        stop_reason: Reason why no more requests are sent; None if the budget was not stopped.
-    """
-
-    counts_cost: bool
+    counts_cost: bool  # whether requests must reserve their estimated cost, instead of 0
 
     @property
-    def stop_reason(self) -> str | None: ...
+    def stop_reason(self) -> str | None:
+        """Reason why no more requests are sent; None if the budget was not stopped."""
 
     async def reserve(self, cost: float) -> None:
-        """Reserve budget for one request, waiting until enough is available.
-
-        Args:
-            cost: Estimated cost of the request in US dollars; 0 if cost is not counted.
-        """
-        ...
+        """Reserve budget for one request, waiting until enough is available."""
 
     async def settle(self, reserved: float, cost: float | None) -> None:
-        """Replace a reservation with the actual cost in US dollars, or release it if `cost` is None."""
-        ...
+        """Replace a reservation with the actual cost, or release it if `cost` is None."""
 
 
 SpendingLimitName = Literal["max_calls", "max_cost"]
@@ -141,15 +130,12 @@ class Spending(NamedTuple):
 
 
 class SpendingLimit:
-    """A run's budget, kept in this process.
+    """A run's budget, kept in this process; `max_cost` is in US dollars.
 
     A request that does not fit the budget waits, in case requests in flight cost less than estimated. The
     budget is used up if no request is in flight and the next one does not fit. Estimates are scaled by the
     ratio of actual to estimated cost so far. The budget can therefore be exceeded only if requests in flight
     cost more than these estimates. Requests can be sent from several threads, each with its own event loop.
-
-    Args:
-        max_cost: Maximum cost in US dollars; None for no limit.
     """
 
     def __init__(self, *, max_calls: int | None = None, max_cost: float | None = None) -> None:
@@ -174,12 +160,10 @@ class SpendingLimit:
         self._waiting: list[asyncio.Future[None]] = []
 
     async def reserve(self, cost: float) -> None:
-        """Reserve budget for one request, waiting until enough is available."""
         while (turn := self._reserved_or_turn(cost)) is not None:
             await turn
 
     async def settle(self, reserved: float, cost: float | None) -> None:
-        """Replace a reservation with the actual cost in US dollars, or release it if `cost` is None."""
         with self._lock:
             self._running -= 1
             self._reserved = self._reserved - reserved if self._running else 0.0
@@ -215,12 +199,10 @@ class SpendingLimit:
 
     @property
     def is_set(self) -> bool:
-        """Whether any limit is set."""
         return self._max_calls is not None or self._max_cost is not None
 
     @property
     def spending(self) -> Spending:
-        """The amount spent so far."""
         return Spending(self.calls, self.cost, self.reached)
 
     @spending.setter
@@ -297,8 +279,6 @@ def _running_loop() -> asyncio.AbstractEventLoop | None:
 
 
 class _Both:
-    """Two budgets that apply at the same time."""
-
     def __init__(self, inner: Budget, outer: Budget) -> None:
         self.inner = inner
         self._outer = outer
@@ -324,19 +304,12 @@ class _Both:
 _BUDGET: ContextVar[Budget | None] = ContextVar("autorubric_budget", default=None)
 
 
-@contextmanager
-def spending_within(budget: Budget | None) -> Iterator[None]:
-    """Apply a budget to all requests sent inside the block, including those from tasks started there.
-
-    In nested blocks, both budgets apply. With None, no budget applies inside the block.
-    """
+def spending_within(budget: Budget | None) -> AbstractContextManager[None]:
+    """Apply a budget inside the block, in addition to that of an outer block; None is no budget at all."""
     outer = _BUDGET.get()
-    nested = budget is not None and outer is not None and budget is not outer
-    token = _BUDGET.set(_Both(budget, outer) if nested else budget)  # type: ignore[arg-type]
-    try:
-        yield
-    finally:
-        _BUDGET.reset(token)
+    if budget is not None and outer is not None and budget is not outer:
+        budget = _Both(budget, outer)
+    return set_within(_BUDGET, budget)
 
 
 class OneCall:
@@ -354,12 +327,10 @@ class OneCall:
         self.has_sent = False  # whether a request took the call's place
 
     async def begin(self) -> None:
-        """Reserve the call."""
         if self._budget is not None:
             await self._budget.reserve(0.0)
 
     async def end(self) -> None:
-        """Settle the call."""
         if self._budget is not None and not self.has_sent:
             await self._budget.settle(0.0, 0.0)
 
@@ -377,7 +348,6 @@ class OneCall:
         await self.end()
 
     async def reserve(self, cost: float) -> None:
-        """Reserve a request inside the call."""
         outer = cast(Budget, self._budget)
         if not self.has_sent:
             self.has_sent = True
@@ -385,12 +355,10 @@ class OneCall:
         await outer.reserve(cost)
 
     async def settle(self, reserved: float, cost: float | None) -> None:
-        """Settle a request inside the call."""
         await cast(Budget, self._budget).settle(reserved, cost)
 
     @property
     def stop_reason(self) -> str | None:
-        """Reason why no more requests are sent."""
         return cast(Budget, self._budget).stop_reason
 
 
@@ -421,7 +389,6 @@ class BudgetTransport(TransportLayer):
         self._known: Pricing | None = None
 
     def send(self, request: ModelRequest) -> Coroutine[Any, Any, ModelReply]:
-        """Return the inner transport's reply if the budget allows the request."""
         budget = whole_budget()
         return self._inner.send(request) if budget is None else self._within(budget, request)
 

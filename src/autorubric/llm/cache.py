@@ -85,22 +85,15 @@ def cache_key(request: ModelRequest, endpoint: Mapping[str, Json]) -> str:
 
 
 class ReplyCache:
-    """An on-disk reply cache, shared by threads and processes; the file is opened on first use.
-
-    Args:
-        ttl: Number of seconds for which a reply is valid; None for no expiry.
-        max_bytes: Size in bytes above which the least recently used replies are removed.
-        busy_seconds: Seconds to wait while another process writes, before giving up on caching the reply.
-        clock: Function that returns the time in seconds since the epoch.
-    """
+    """An on-disk reply cache, shared by threads and processes; the file is opened on first use."""
 
     def __init__(
         self,
         folder: str | Path,
         *,
-        ttl: float | None = None,
-        max_bytes: int = _DEFAULT_BOUND,
-        busy_seconds: float = 1.0,
+        ttl: float | None = None,  # seconds for which a reply is valid
+        max_bytes: int = _DEFAULT_BOUND,  # above it, the least recently used replies are removed
+        busy_seconds: float = 1.0,  # to wait while another process writes, before a reply is not cached
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.path = Path(folder).expanduser() / f"replies.v{CACHE_FORMAT}.sqlite3"
@@ -128,7 +121,8 @@ class ReplyCache:
                 now = self._clock()
                 if row and now - row[2] > _TOUCH_SECONDS and not self._stopped_writing:
                     database.execute("UPDATE replies SET used = ? WHERE key = ?", (now, key))
-        reply = _from_json(row[0]) if row and not self._is_old(row[1]) else None
+        is_old = row and self._ttl is not None and self._clock() - row[1] > self._ttl
+        reply = _from_json(row[0]) if row and not is_old else None
         self._hits += reply is not None
         self._misses += reply is None
         return reply
@@ -149,7 +143,6 @@ class ReplyCache:
                 database.execute("COMMIT")
 
     def clear(self) -> int:
-        """Remove all cached replies and return their number."""
         removed = 0
         with self._database() as database:
             if database is not None:
@@ -158,7 +151,6 @@ class ReplyCache:
         return removed
 
     def stats(self) -> CacheStats:
-        """Return the cache size and this object's hits and misses."""
         entries = size = 0
         with self._database() as database:
             if database is not None:
@@ -173,12 +165,8 @@ class ReplyCache:
         )
 
     def close(self) -> None:
-        """Close the file; the next use opens it again."""
         with self._lock:
             self._disconnect()
-
-    def _is_old(self, created: float) -> bool:
-        return self._ttl is not None and self._clock() - created > self._ttl
 
     def _evict(self, database: sqlite3.Connection) -> None:
         _, size = _total_of(database)
@@ -305,7 +293,6 @@ def _identity_of(path: Path) -> tuple[int, int] | None:
 
 
 def _total_of(database: sqlite3.Connection) -> tuple[int, int]:
-    """Return the number of cached replies and their size in bytes."""
     found: Any = database.execute("SELECT entries, size FROM total").fetchone() or (None, None)
     _demand_numbers(*found)
     return found[0], found[1]

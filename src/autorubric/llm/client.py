@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from types import TracebackType
 from typing import Any, Final, Self, TypeVar, overload
 
 from pydantic import BaseModel, ValidationError
@@ -37,7 +36,6 @@ _MOST_ASKED: Final = 3
 
 
 async def ask_route(route: Route, question: ModelQuestion[T], tally: UsageTally) -> Exchange[T]:
-    """Return the exchange for a question to this model."""
     request = route.request(question)
     key, cache = "", route.cache
     if cache is not None:
@@ -53,7 +51,7 @@ async def ask_route(route: Route, question: ModelQuestion[T], tally: UsageTally)
         try:
             answer = _answer(question, reply)
         except ReplyError as error:
-            error.reply = error.reply if error.reply is not None else reply.text
+            error.reply = reply.text if error.reply is None else error.reply
             messages: tuple[Message, ...] | None = None
             if question.again is not None:
                 messages = question.again()
@@ -94,22 +92,8 @@ def _cached_exchange(
         answer = question.decode(reply.text)
     except ReplyError:
         return None
-    return Exchange(
-        answer=answer,
-        refusal=None,
-        model=reply.model,
-        usage=reply.usage,
-        cost=0.0,
-        reasoning=reply.reasoning,
-        replies=(reply.text,),
-        messages=question.messages,
-        cached=True,
-        dropped_params=reply.dropped_params,
-        asked=0,
-        request_id=reply.request_id,
-        attempted=tally.attempted,
-        tokens=reply.tokens,
-    )
+    own = UsageTally([reply.text], reply.usage, 0.0, tally.attempted)
+    return _exchange(answer, reply, own, question.messages)._replace(refusal=None, cached=True, asked=0)
 
 
 def _exchange(
@@ -180,14 +164,8 @@ class LLMClient:
             ReplyError: If no reply could be read; `usage`, `cost` and `replies` cover all attempts.
             ProviderError: If no model sent a reply; the error has the same attributes as a `ReplyError`.
         """
-        return await self.converse(
-            ModelQuestion(
-                messages=tuple(messages),
-                decode=lambda text: read(parse_reply_json(text)),
-                schema=schema,
-                sample=sample,
-            )
-        )
+        question = ModelQuestion(tuple(messages), lambda text: read(parse_reply_json(text)), schema, sample)
+        return await self.converse(question)
 
     @overload
     async def generate(
@@ -221,9 +199,10 @@ class LLMClient:
             question = ModelQuestion(messages=tuple(messages), decode=_not_empty, sample=sample)
             exchange = await self.converse(question)
         else:
-            exchange = await self.ask(
-                messages, read=_reader(response_format), schema=_schema_of(response_format), sample=sample
-            )
+            name = _NO_NAME_CHARACTER.sub("_", response_format.__name__)[:64]
+            # Callers may pass any class, but strict decoding supports only some schemas.
+            schema = ReplySchema(name=name, schema=response_format.model_json_schema(), strict=False)
+            exchange = await self.ask(messages, read=_reader(response_format), schema=schema, sample=sample)
         if exchange.answer is None:
             raise _refusal(exchange)
         return exchange.answer
@@ -246,9 +225,7 @@ class LLMClient:
         """Return the client itself."""
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         """Close the client."""
         await self.aclose()
 
@@ -294,12 +271,6 @@ def _reader(kind: type[M]) -> Callable[[Json], M]:
             raise ReplyError(f"it does not fit the schema: {faults}") from None
 
     return read
-
-
-def _schema_of(kind: type[BaseModel]) -> ReplySchema:
-    # Callers may pass any class, but strict decoding supports only some schemas.
-    name = _NO_NAME_CHARACTER.sub("_", kind.__name__)[:64]
-    return ReplySchema(name=name, schema=kind.model_json_schema(), strict=False)
 
 
 def _refusal(exchange: Exchange[Any]) -> ReplyError:

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Final, Literal, get_args
 from urllib.parse import urlsplit
 
 from pydantic import (
+    AfterValidator,
     Discriminator,
     Field,
     SecretStr,
@@ -104,6 +105,32 @@ _LENGTH_PARAMS = frozenset(
 """Request parameters that limit the reply's length or turn on reasoning before the reply."""
 
 
+def _model_name(model: str) -> str:
+    name = model.strip()
+    if not name or _CONTROL.search(name) or " " in name:
+        raise ValueError(f"{model!r} is not a model name; use a name such as 'ollama/llama3.2'")
+    return name
+
+
+def _address(base: str) -> str:
+    try:
+        parts = urlsplit(base.strip())
+        port_is_fine = parts.port is None or parts.port >= 0
+    except ValueError:
+        parts, port_is_fine = urlsplit(""), False
+    if parts.username is not None or parts.query or parts.fragment:
+        raise ValueError(
+            "api_base must not have a user, query or fragment; pass credentials as api_key or extra_headers"
+        )
+    if parts.scheme not in ("http", "https") or not parts.hostname or not port_is_fine:
+        # A text without a colon or slash may be a key, and one with an @ may have a password.
+        shown = repr(base) if re.search("[:/]", base) and "@" not in base else "api_base"
+        raise ValueError(f"{shown} is not an http(s) URL; use a URL such as 'http://localhost:8000/v1'")
+    if _CONTROL.search(base.strip()) or " " in base.strip():
+        raise ValueError(f"{base!r} contains spaces or control characters")
+    return base.strip().rstrip("/")
+
+
 class LLMConfig(Spec):
     """Configuration of a model: its name, request parameters and limits.
 
@@ -160,7 +187,7 @@ class LLMConfig(Spec):
         output_cost_per_token: Cost in US dollars per token received, including reasoning, at least 0.
     """
 
-    model: str
+    model: Annotated[str, AfterValidator(_model_name)]
     temperature: float | None = Field(default=None, ge=0, le=2)
     max_tokens: int | None = Field(default=None, ge=1)
     max_reason_chars: int | None = Field(default=REASON_LENGTH, ge=1)
@@ -177,7 +204,7 @@ class LLMConfig(Spec):
     cache_ttl: float | None = Field(default=None, gt=0)
     api_key: SecretStr | None = Field(default=None, exclude=True, repr=False)
     api_key_env: str | None = None
-    api_base: str | None = None
+    api_base: Annotated[str, AfterValidator(_address)] | None = None
     transport: TransportName | str = "auto"
     fallbacks: tuple[
         Annotated[
@@ -222,11 +249,6 @@ class LLMConfig(Spec):
             )
         return name
 
-    @field_validator("model")
-    @classmethod
-    def _check_model(cls, model: str) -> str:
-        return _model_name(model)
-
     @field_validator("api_key", mode="before")
     @classmethod
     def _check_key(cls, key: Any) -> Any:
@@ -247,11 +269,6 @@ class LLMConfig(Spec):
         if name is not None and not _VARIABLE.fullmatch(name):
             raise ValueError("api_key_env must be the name of an environment variable, such as MY_API_KEY")
         return name
-
-    @field_validator("api_base")
-    @classmethod
-    def _check_base(cls, base: str | None) -> str | None:
-        return _address(base) if base is not None else None
 
     @field_validator("fallbacks", mode="before")
     @classmethod
@@ -411,15 +428,12 @@ class LLMConfig(Spec):
             return None
         key = os.environ.get(self.api_key_env, "").strip()
         if not key:
-            raise AuthenticationError(
-                f"{self.model}: {unset_variable('api_key_env', self.api_key_env)}", model=self.model
-            )
-        if _CONTROL.search(key) or not key.isascii():
-            raise AuthenticationError(
-                f"{self.model}: the key in {self.api_key_env} has control or non-ASCII characters",
-                model=self.model,
-            )
-        return key
+            why = unset_variable("api_key_env", self.api_key_env)
+        elif _CONTROL.search(key) or not key.isascii():
+            why = f"the key in {self.api_key_env} has control or non-ASCII characters"
+        else:
+            return key
+        raise AuthenticationError(f"{self.model}: {why}", model=self.model)
 
     def secrets(self) -> tuple[str, ...]:
         """Return all secrets in the config, for masking them in texts."""
@@ -447,29 +461,3 @@ class LLMConfig(Spec):
                 "extra_params": self._public_params(self.extra_params),
             }
         return self.model_copy(update=update)
-
-
-def _model_name(model: str) -> str:
-    name = model.strip()
-    if not name or _CONTROL.search(name) or " " in name:
-        raise ValueError(f"{model!r} is not a model name; use a name such as 'ollama/llama3.2'")
-    return name
-
-
-def _address(base: str) -> str:
-    try:
-        parts = urlsplit(base.strip())
-        port_is_fine = parts.port is None or parts.port >= 0
-    except ValueError:
-        parts, port_is_fine = urlsplit(""), False
-    if parts.username is not None or parts.query or parts.fragment:
-        raise ValueError(
-            "api_base must not have a user, query or fragment; pass credentials as api_key or extra_headers"
-        )
-    if parts.scheme not in ("http", "https") or not parts.hostname or not port_is_fine:
-        # A text without a colon or slash may be a key, and one with an @ may have a password.
-        shown = repr(base) if re.search("[:/]", base) and "@" not in base else "api_base"
-        raise ValueError(f"{shown} is not an http(s) URL; use a URL such as 'http://localhost:8000/v1'")
-    if _CONTROL.search(base.strip()) or " " in base.strip():
-        raise ValueError(f"{base!r} contains spaces or control characters")
-    return base.strip().rstrip("/")

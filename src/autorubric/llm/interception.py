@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, nullcontext
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractContextManager, asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from autorubric.errors import BudgetError
+from autorubric.support.objects import set_within
 
 
 class HttpRequest(NamedTuple):
-    """A request as it would be sent to a provider."""
-
     url: str
     headers: Mapping[str, str]
     body: bytes
@@ -44,25 +43,13 @@ Outside of votes of models, requests are sent as usual, because the code of user
 """
 
 
-@contextmanager
-def intercept(interception: Interception) -> Iterator[None]:
-    token = _INTERCEPTION.set(interception)
-    try:
-        yield
-    finally:
-        _INTERCEPTION.reset(token)
+def intercept(interception: Interception) -> AbstractContextManager[None]:
+    return set_within(_INTERCEPTION, interception)
 
 
 @asynccontextmanager
-async def _within(queue: Any, vote: tuple[str, ...]) -> AsyncIterator[None]:
-    token = BATCHES.set((queue, vote))
-    try:
-        yield
-    finally:
-        BATCHES.reset(token)
-
-
-def vote_within(item_id: str, judge_id: str, *criteria: str) -> AbstractAsyncContextManager[None]:
-    """Distinguish requests inside the block from equal ones for votes on other items or criteria."""
+async def vote_within(*vote: str) -> AsyncIterator[None]:
+    """Distinguish requests for a vote (its item, judge and criteria) from equal ones for other votes."""
     held = BATCHES.get()
-    return nullcontext() if held is None else _within(held[0], (item_id, judge_id, *criteria))
+    with set_within(BATCHES, held and (held[0], vote)):
+        yield

@@ -69,22 +69,17 @@ class Sent(Protocol):
 
 
 class LoadTest:
-    """A test of whether rejections depend on the load: the sequential probability ratio test of Wald (1945).
+    """A test of whether rejections depend on the load: Wald's sequential probability ratio test (1945)."""
 
-    Less is sent during the test. Rejections are then as frequent as before if they are random, and at most a
-    quarter as frequent if a limit causes them.
-    """
-
+    # Less is sent during the test. Rejections are then as frequent as before if they are random, and at most
+    # a quarter as frequent if a limit causes them.
     __slots__ = ("_answers", "_evidence", "_first", "_rejections", "_share", "is_running", "random_share")
 
     def __init__(self) -> None:
         self.is_running = False
-        self.random_share = 0.0
-        """Share of requests that are rejected at random; 0 if no random rejections were found."""
-        self._first = 0
-        self._answers, self._rejections = 0, 0
-        self._share = 0.0
-        self._evidence = 0.0
+        self.random_share = 0.0  # of requests that are rejected at random; 0 if none were found
+        self._first = self._answers = self._rejections = 0
+        self._share = self._evidence = 0.0
 
     def is_due(self, last: int) -> bool:
         """Return whether more requests are rejected than a limit or the known random share explains."""
@@ -96,9 +91,7 @@ class LoadTest:
         return self._share >= (min(3 * random, (1 + random) / 2) if random else _MANY)
 
     def start(self, last: int) -> None:
-        """Start the test; only requests with a number above `last` count."""
-        self.is_running = True
-        self._evidence = 0.0
+        self.is_running, self._evidence = True, 0.0
         self.count_from(last)
 
     def count(self, number: int, last: int, *, is_rejected: bool) -> bool:
@@ -125,8 +118,7 @@ class LoadTest:
 
     def count_from(self, last: int) -> None:
         """Count only requests with a number above `last`."""
-        self._first = last
-        self._answers, self._rejections = 0, 0
+        self._first, self._answers, self._rejections = last, 0, 0
 
 
 class LearnedWindow:

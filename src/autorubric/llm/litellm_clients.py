@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import zlib
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -32,7 +32,10 @@ from httpx import (
     Response,
 )
 
+from autorubric.errors import AuthenticationError, ProviderError, RequestRefusedError, ServerError
 from autorubric.llm.interception import HttpRequest, Interception, interception_in_force
+from autorubric.llm.provider_errors import MOVED
+from autorubric.support.objects import set_within
 
 _ACCEPTED: Final = "gzip, deflate"
 _PIECE: Final = 1 << 16
@@ -44,11 +47,9 @@ class Guard:
     """The limits of one call, and what litellm's own errors do not report."""
 
     max_bytes: int  # maximum number of bytes of a response, after decompression
+    # Values of environment variables that must not be sent, by name.
     forbidden: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Values of environment variables that must not be sent, by name."""
-    exceeded: bool = False  # whether a response was larger
-    is_moved: bool = False  # whether a response redirected to another address
-    withheld: str = ""  # name of the variable because of which a request was not sent
+    problem: tuple[type[ProviderError], str] | None = None  # why the call was stopped
     request: Request | None = field(default=None, repr=False)  # the last request
     status: int = 0  # HTTP status of its response; 0 if there is none
     body: bytearray = field(default_factory=bytearray, repr=False)  # the response after decompression
@@ -69,15 +70,10 @@ class Guard:
 _GUARD: ContextVar[Guard | None] = ContextVar("_GUARD", default=None)
 
 
-@contextmanager
-def guard_requests(litellm: Any, guard: Guard) -> Iterator[None]:
-    """Guard every request that litellm sends inside the block, and in tasks started there."""
+def guard_requests(litellm: Any, guard: Guard) -> AbstractContextManager[None]:
+    """Guard every request that litellm sends inside the block."""
     _hook_cache(litellm.in_memory_llm_clients_cache)
-    token = _GUARD.set(guard)
-    try:
-        yield
-    finally:
-        _GUARD.reset(token)
+    return set_within(_GUARD, guard)
 
 
 def http_client_in(kept: Any) -> AsyncClient | None:
@@ -140,8 +136,14 @@ async def _check_request(request: Request) -> None:
         return
     request.headers["accept-encoding"] = _ACCEPTED
     guard.request, guard.status, guard.body, guard.is_complete = request, 0, bytearray(), False
-    guard.withheld = guard.sent_variable(guard.forbidden)
-    if guard.withheld:
+    if withheld := guard.sent_variable(guard.forbidden):
+        guard.problem = (
+            AuthenticationError,
+            (
+                f"no request was sent: it contains the key in {withheld}, which does not belong to "
+                f"{guard.address()}; use --api-key-env NAME (api_key_env in an LLMConfig)"
+            ),
+        )
         raise RequestError("the request contains a key of another provider", request=request)
 
 
@@ -152,7 +154,7 @@ async def _check_response(response: Response) -> None:
     guard.status = response.status_code
     target = response.url.join(response.headers.get("location", ""))
     if (target.scheme, target.netloc) != (response.url.scheme, response.url.netloc):
-        guard.is_moved = True
+        guard.problem = RequestRefusedError, MOVED
         # Without a location, the redirect is not followed.
         del response.headers["location"]
     encoding = response.headers.pop("content-encoding", "identity").strip().lower()
@@ -174,8 +176,9 @@ class _LimitedStream(AsyncByteStream):
             for piece in _pieces(decoder, chunk):
                 self._size += len(piece)
                 if self._size > self._guard.max_bytes:
-                    self._guard.exceeded = True
-                    raise DecodingError(f"the response exceeds {self._guard.max_bytes:,} bytes")
+                    told = f"the response exceeds {self._guard.max_bytes:,} bytes"
+                    self._guard.problem = ServerError, told
+                    raise DecodingError(told)
                 self._guard.body += piece
                 yield piece
         self._guard.is_complete = True
@@ -186,15 +189,13 @@ class _LimitedStream(AsyncByteStream):
 
 def _decoder(encoding: str) -> Any:
     """Return the decompressor for the encoding; None for uncompressed responses."""
-    match encoding:
-        case "" | "identity":
-            return None
-        case "gzip" | "x-gzip":
-            return zlib.decompressobj(zlib.MAX_WBITS | 16)
-        case "deflate":
-            return zlib.decompressobj()
-        case _:
-            raise DecodingError(f"the response has the encoding {encoding[:40]!r}; supported: {_ACCEPTED}")
+    if encoding in ("", "identity"):
+        return None
+    if encoding in ("gzip", "x-gzip"):
+        return zlib.decompressobj(zlib.MAX_WBITS | 16)
+    if encoding == "deflate":
+        return zlib.decompressobj()
+    raise DecodingError(f"the response has the encoding {encoding[:40]!r}; supported: {_ACCEPTED}")
 
 
 def _pieces(decoder: Any, chunk: bytes) -> Iterator[bytes]:
@@ -265,7 +266,6 @@ def _clients(litellm: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _is_idle(transport: Any) -> bool:
-    """Return whether no request is in progress; False if this cannot be determined."""
     pooled = getattr(getattr(transport, "_pool", None), "connections", None)
     if pooled is not None:
         return all(connection.is_idle() for connection in pooled)

@@ -10,6 +10,7 @@ import json
 import logging
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any, Final, NoReturn
@@ -27,11 +28,11 @@ from autorubric.errors import (
     ServerError,
 )
 from autorubric.llm.config import LLMConfig
+from autorubric.llm.decision_wire import decisions_in
 from autorubric.llm.interception import interception_in_force
 from autorubric.llm.names import OPENAI_COMPATIBLE, UNKNOWN_TO_LITELLM, needs_address, prefix_of, wire_name
 from autorubric.llm.openai import key_of, rejected_key
 from autorubric.llm.provider_errors import (
-    MOVED,
     OWN_ADDRESS,
     TAKES_OPENAI_KEY,
     ProviderFailure,
@@ -92,7 +93,6 @@ class LiteLLMTransport:
         self._forbidden: dict[str, str] = {}
 
     async def send(self, request: ModelRequest) -> ModelReply:
-        """Return the provider's reply to one request."""
         if self._fixed is None and self._uses_own_key() and advice_before_import(self._config.model):
             self._fail(AuthenticationError, advice_before_import(self._config.model))
         if self._config.api_base is None and needs_address(self._config.model):
@@ -104,25 +104,16 @@ class LiteLLMTransport:
         await close_with_loop(litellm)
         if self._fixed is None:
             self._fixed = self._fixed_arguments(litellm)
-        reply: ModelReply | None = None
-        while reply is None:
+        while True:
             arguments, dropped = self._arguments(request, self._fixed)
             outcome = await self._outcome(litellm, arguments)
-            reply = self._reply(litellm, request, arguments, outcome, dropped)
-        return reply
+            if not isinstance(outcome, litellm.UnsupportedParamsError):
+                return self._reply(litellm, request, outcome, dropped)
+            self._note_refused(arguments, outcome)
 
     def _reply(
-        self,
-        litellm: Any,
-        request: ModelRequest,
-        arguments: Mapping[str, Any],
-        outcome: Any,
-        dropped: tuple[str, ...],
-    ) -> ModelReply | None:
-        """Return the reply in an outcome; None if the request must be sent again with fewer parameters."""
-        if isinstance(outcome, litellm.UnsupportedParamsError):
-            self._note_refused(arguments, outcome)
-            return None
+        self, litellm: Any, request: ModelRequest, outcome: Any, dropped: tuple[str, ...]
+    ) -> ModelReply:
         if isinstance(outcome, ModelReply):
             return outcome
         if isinstance(outcome, ProviderError | BudgetError):
@@ -134,10 +125,7 @@ class LiteLLMTransport:
         return self._read(request, outcome, dropped)
 
     async def _outcome(self, litellm: Any, arguments: Mapping[str, Any]) -> Any:
-        """Return litellm's response or its error; raising the error would chain it, including any keys.
-
-        A `ProviderError` means that the guard stopped the call.
-        """
+        """Return litellm's response or its error; raising the error would chain it, including any keys."""
         from autorubric.llm.litellm_clients import Guard, guard_requests
 
         guard = Guard(LARGEST_ANSWER, self._forbidden)
@@ -147,22 +135,11 @@ class LiteLLMTransport:
                     return await self._call(litellm, arguments)
         except Exception as error:
             # The clients of many providers end here, and may raise any exception.
-            model, mask = self._config.model, self._mask
             interception = interception_in_force()
             if interception is not None and interception.request and interception.reply is None:
                 return BudgetError("the request is kept for a batch")
-            if guard.exceeded:
-                return masked_error(
-                    ServerError, model, f"the response exceeds {LARGEST_ANSWER:,} bytes", mask
-                )
-            if guard.is_moved:
-                return masked_error(RequestRefusedError, model, MOVED, mask)
-            if guard.withheld:
-                message = (
-                    f"no request was sent: it contains the key in {guard.withheld}, which does not belong to "
-                    f"{guard.address()}; use --api-key-env NAME (api_key_env in an LLMConfig)"
-                )
-                return masked_error(AuthenticationError, model, message, mask)
+            if guard.problem is not None:
+                return masked_error(guard.problem[0], self._config.model, guard.problem[1], self._mask)
             self._note_key(guard)
             if guard.is_complete and not isinstance(error, litellm.ContentPolicyViolationError):
                 return self._unusable(guard, had_schema="response_format" in arguments) or error
@@ -172,10 +149,8 @@ class LiteLLMTransport:
         return await litellm.acompletion(**arguments)
 
     def _unusable(self, guard: Guard, *, had_schema: bool) -> ProviderError | ModelReply | None:
-        """Return the error or refusal in a successful response that litellm cannot read.
-
-        litellm's own errors have a status that the server did not send.
-        """
+        """Return the error or refusal in a successful response that litellm cannot read."""
+        # litellm's own errors have a status that the server did not send.
         if guard.request is None or guard.status >= _FIRST_FAILURE:
             return None
         address, model = guard.request.url.copy_with(query=None), self._config.model
@@ -183,9 +158,8 @@ class LiteLLMTransport:
             envelope = json.loads(guard.body)
         except (ValueError, RecursionError):
             shown = self._mask.error(guard.body.decode("utf-8", "replace"))[:_SHOWN]
-            return masked_error(
-                ServerError, model, f"the response from {address} is not JSON: {shown!r}", self._mask
-            )
+            what = f"the response from {address} is not JSON: {shown!r}"
+            return masked_error(ServerError, model, what, self._mask)
         if (fault := error_in(envelope)) is None:
             what = f"the response from {address} is not {self.expected}; check api_base"
             return masked_error(ServerError, model, what, self._mask)
@@ -207,7 +181,6 @@ class LiteLLMTransport:
             self._key_note = rejected_key(None if config.api_key else variable, guard.address())
 
     async def aclose(self) -> None:
-        """Close the idle connections that litellm keeps for this event loop."""
         if _litellm.cache_info().currsize:
             from autorubric.llm.litellm_clients import close_idle
 
@@ -217,7 +190,8 @@ class LiteLLMTransport:
         """Return the arguments that are the same in every call to this model."""
         config = self._config
         name, provider = self._name_and_provider(litellm)
-        self._supported = _supported_params(litellm, name)
+        # litellm returns None for models that it does not know.
+        self._supported = frozenset(litellm.get_supported_openai_params(model=name) or ()) or None
         self._reasons = _reasons(litellm, name)
         key = config.key()
         self._provider = provider
@@ -269,15 +243,12 @@ class LiteLLMTransport:
             return model, provider
         if base is not None:
             return f"openai/{model}", "openai"
-        return self._fail_unknown_name()
-
-    def _fail_unknown_name(self) -> NoReturn:
         prefixes = ", ".join(sorted(OPENAI_COMPATIBLE - UNKNOWN_TO_LITELLM))
-        self._fail(
-            ModelNotFoundError,
+        why = (
             "the name has no known provider; add a prefix, such as 'anthropic/…', "
-            f"or set api_base for your own server (prefixes: {prefixes})",
+            f"or set api_base for your own server (prefixes: {prefixes})"
         )
+        raise masked_error(ModelNotFoundError, model, why, self._mask)
 
     def _arguments(
         self, request: ModelRequest, fixed: Mapping[str, Any]
@@ -298,15 +269,14 @@ class LiteLLMTransport:
 
     def _note_refused(self, arguments: Mapping[str, Any], error: Exception) -> None:
         """Remember the parameters that litellm reports as unsupported by the model with these values."""
-        named = {
-            name for name in _DROPPABLE | {"response_format"} if name in arguments and name in str(error)
-        }
+        said = str(error)
+        named = {name for name in _DROPPABLE | {"response_format"} if name in arguments and name in said}
         if not named:
-            self._fail(RequestRefusedError, str(error))
+            self._fail(RequestRefusedError, said)
         self._refused_params |= named
 
     def _messages(self, request: ModelRequest) -> list[dict[str, Json]]:
-        wants_marks = self._config.prompt_caching and _wants_marks(self._config.model)
+        wants_marks = self._config.prompt_caching and "claude" in self._config.model.lower()
         marked = [place for place, one in enumerate(request.messages) if wants_marks and one.cache_prefix > 0]
         kept = set(marked[-_MOST_MARKS:])
         return [
@@ -335,17 +305,19 @@ class LiteLLMTransport:
             )
         if not self._key_note and not _headers_of(error) and says_key_is_missing(text):
             self._fail_without_key(litellm, (self._fixed or {}).get("model", self._config.model))
-        is_filter = isinstance(error, litellm.ContentPolicyViolationError)
+        status = 0
+        with suppress(TypeError, ValueError):
+            status = int(getattr(error, "status_code", 0) or 0)
         failure = ProviderFailure(
             model=request.model,
             # litellm detects a missing key before it sends anything, and often reports a broken connection.
-            status=401 if is_connection and says_key_is_wrong(text) else _status_of(error),
+            status=401 if is_connection and says_key_is_wrong(text) else status,
             text=text,
             retry_after=retry_after_of(_headers_of(error)),
             had_schema=request.schema is not None,
             key=self._key_note,
         )
-        if is_filter or is_filtered(failure):
+        if isinstance(error, litellm.ContentPolicyViolationError) or is_filtered(failure):
             return refusal_of(failure, self._mask)
         if isinstance(error, litellm.Timeout):
             self._fail(ProviderTimeoutError, f"no answer within {self._config.timeout:g} s: {text}")
@@ -361,12 +333,31 @@ class LiteLLMTransport:
         raise masked_error(kind, self._config.model, message, self._mask)
 
 
+class LiteLLMDecisions(LiteLLMTransport):
+    """A transport for decision models of any provider, through litellm's `systemone` and `decisions`."""
+
+    expected = "an answer to questions"
+
+    def _fixed_arguments(self, litellm: Any) -> dict[str, Any]:
+        if not hasattr(litellm, "asystemone"):
+            raise MissingDependencyError(
+                "decision models require litellm 1.105; run `pip install -U litellm`, or set api_base"
+            )
+        return super()._fixed_arguments(litellm)
+
+    async def _call(self, litellm: Any, arguments: Mapping[str, Any]) -> Any:
+        return await (litellm.asystemone if "state" in arguments else litellm.adecisions)(**arguments)
+
+    def _arguments(self, request: ModelRequest, fixed: Mapping[str, Any]) -> Any:
+        return {**request.params, **json.loads(request.messages[0].content), **fixed}, ()
+
+    def _reply_in(self, response: Any, model: str) -> ModelReply | None:
+        return decisions_in(response.model_dump(mode="json"), model)
+
+
 @cache
 def listed_price(model: str, suffix: str = "") -> tuple[float, float] | None:
-    """Return litellm's list prices in US dollars per token sent and received; None if they are unknown.
-
-    The suffix `_batches` selects the prices in batches.
-    """
+    """Return the prices, or those in batches (`_batches`), in US dollars per token sent and received."""
     entry = _listed(model)
     sent, received = (entry.get(f"{side}_cost_per_token{suffix}") for side in ("input", "output"))
     if isinstance(sent, int | float) and isinstance(received, int | float):
@@ -375,7 +366,6 @@ def listed_price(model: str, suffix: str = "") -> tuple[float, float] | None:
 
 
 def is_listed_with_images(model: str) -> bool:
-    """Return whether litellm's table says that the model takes images."""
     return bool(_listed(model).get("supports_vision"))
 
 
@@ -419,20 +409,10 @@ def _litellm() -> Any:
     return litellm
 
 
-def _supported_params(litellm: Any, name: str) -> frozenset[str] | None:
-    """Return the OpenAI parameters that the model supports; None if litellm does not know."""
-    supported = litellm.get_supported_openai_params(model=name)
-    return frozenset(supported) if supported else None
-
-
 def _reasons(litellm: Any, name: str) -> bool:
     """Return whether litellm's table says that the model reasons; litellm's own function uses the network."""
     known = litellm.model_cost.get(name) or litellm.model_cost.get(name.partition("/")[2]) or {}
     return bool(known.get("supports_reasoning"))
-
-
-def _wants_marks(model: str) -> bool:
-    return "claude" in model.lower()
 
 
 def _mark_prefix(message: Message) -> list[dict[str, Json]]:
@@ -476,14 +456,6 @@ def _usage(usage: Any) -> dict[str, Json] | None:
         **{name: getattr(usage, name, 0) for name in (*names, *caches)},
         "prompt_tokens_details": {"cached_tokens": getattr(details, "cached_tokens", 0)},
     }
-
-
-def _status_of(error: Exception) -> int:
-    """Return the HTTP status of the error; 0 if it has none."""
-    try:
-        return int(getattr(error, "status_code", 0) or 0)
-    except (TypeError, ValueError):
-        return 0
 
 
 def _headers_of(error: Exception) -> Mapping[str, str]:

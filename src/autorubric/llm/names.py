@@ -68,10 +68,8 @@ def wire_name(model: str) -> str:
 
 
 def speaks_openai(model: str) -> bool:
-    """Return whether the name has the prefix of an OpenAI-compatible server, or none of a provider.
-
-    Servers such as vLLM use names like `Qwen/Qwen3-8B`, whose first part is not a provider.
-    """
+    """Return whether the name has the prefix of an OpenAI-compatible server, or none of a provider."""
+    # Servers such as vLLM use names like `Qwen/Qwen3-8B`, whose first part is not a provider.
     return prefix_of(model) not in _OTHER_PROVIDERS
 
 

@@ -6,8 +6,8 @@ import asyncio
 import os
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
-from types import ModuleType, TracebackType
-from typing import TYPE_CHECKING, Any, Final
+from types import ModuleType
+from typing import TYPE_CHECKING, Final
 
 from autorubric.errors import (
     ArgumentError,
@@ -48,10 +48,7 @@ _NO_JSON: Final = object()
 
 
 class OpenAITransport:
-    """A transport that posts requests to a server, by default chat completions.
-
-    Each event loop has one session, which is closed by `aclose` or when the loop ends.
-    """
+    """A transport that posts requests to a server, by default chat completions, in one session per loop."""
 
     def __init__(self, config: LLMConfig, wire: Wire = CHAT) -> None:
         if config.api_base is None:
@@ -65,26 +62,22 @@ class OpenAITransport:
         self._pools = IdentityCache[asyncio.AbstractEventLoop, _Pool](lambda loop: _Pool())
 
     async def send(self, request: ModelRequest) -> ModelReply:
-        """Return the server's reply to one request."""
         body = self._wire.body(request, self._secret_params)
-        interception = interception_in_force()
-        if interception is not None:
+        headers: Mapping[str, str] = {}
+        if (interception := interception_in_force()) is not None:
             key = self._read_key()
             status, raw = interception.take(HttpRequest(self._url, _headers(self._config, key), body))
-            if 200 <= status < 300:
-                return self._read(request, status, raw)
-            return self._refuse(request, status, _error_text(raw), None)
-        pool = self._pools.of(asyncio.get_running_loop())
-        session = pool.session
-        if session is None or session.http.closed:
-            session = await self._open_session(pool)
-        status, headers, raw = await self._post(session, body)
+        else:
+            pool = self._pools.of(asyncio.get_running_loop())
+            session = pool.session
+            if session is None or session.http.closed:
+                session = await self._open_session(pool)
+            status, headers, raw = await self._post(session, body)
         if 200 <= status < 300:
             return self._read(request, status, raw)
         return self._refuse(request, status, _error_text(raw), retry_after_of(headers))
 
     async def aclose(self) -> None:
-        """Close this event loop's session; the next request opens a new one."""
         pool = self._pools.of(asyncio.get_running_loop())
         session, pool.session = pool.session, None
         if session is not None:
@@ -94,10 +87,8 @@ class OpenAITransport:
     async def _open_session(self, pool: _Pool) -> _Session:
         # A session references its loop, and would keep the entry of a closed loop alive.
         self._pools.forget(lambda loop: loop.is_closed())
-        key = self._read_key()
-        keeper = _session_of_loop(self._config, key)
-        deadlines = Deadlines(self._config.timeout)
-        pool.session = _Session(http=await anext(keeper), keeper=keeper, deadlines=deadlines)
+        keeper = _session_of_loop(self._config, self._read_key())
+        pool.session = _Session(await anext(keeper), keeper, Deadlines(self._config.timeout))
         return pool.session
 
     def _read_key(self) -> str | None:
@@ -121,24 +112,23 @@ class OpenAITransport:
 
     def _failure_of(self, error: Exception) -> ProviderError:
         aiohttp, url = _aiohttp(), self._url
+        kind: type[ProviderError] = ProviderConnectionError
         match error:
             case TimeoutError():
-                return self._failure(
-                    ProviderTimeoutError, f"no answer within {self._config.timeout:g} s from {url}"
-                )
+                kind, why = ProviderTimeoutError, f"no answer within {self._config.timeout:g} s from {url}"
             case _TooLargeError():
-                return self._failure(ServerError, f"the response from {url} exceeds {LARGEST_ANSWER:,} bytes")
+                kind, why = ServerError, f"the response from {url} exceeds {LARGEST_ANSWER:,} bytes"
             case aiohttp.ClientPayloadError():
-                return self._failure(ProviderConnectionError, f"the response from {url} was cut off: {error}")
+                why = f"the response from {url} was cut off: {error}"
             case aiohttp.InvalidURL() | UnicodeError():
-                return self._failure(RequestRefusedError, f"{url} is not a valid address: {error}")
+                kind, why = RequestRefusedError, f"{url} is not a valid address: {error}"
             case aiohttp.ClientConnectorError():
                 reason = getattr(error.os_error, "strerror", None) or error.os_error
                 why = f"cannot connect to {url}: {reason}; check api_base and that the server is running"
                 return unreachable(self._config.model, why, self._mask)
             case _:
-                said = f"{type(error).__name__}: {error}"
-                return self._failure(ProviderConnectionError, f"the connection to {url} failed: {said}")
+                why = f"the connection to {url} failed: {type(error).__name__}: {error}"
+        return self._failure(kind, why)
 
     def _failure(self, kind: type[ProviderError], message: str) -> ProviderError:
         return masked_error(kind, self._config.model, message, self._mask)
@@ -176,20 +166,18 @@ class OpenAITransport:
 class _Session:
     """State shared by the requests of one event loop."""
 
-    http: ClientSession  # the HTTP session
+    http: ClientSession
     keeper: AsyncGenerator[ClientSession]  # closes the session with the loop
-    deadlines: Deadlines  # the deadlines of pending requests
+    deadlines: Deadlines
 
 
 @dataclass(slots=True)
 class _Pool:
-    """The session of one event loop; None before the first request."""
-
     session: _Session | None = None
 
 
 class _TooLargeError(Exception):
-    """Raised if a response is larger than any completion."""
+    """The response is larger than any completion."""
 
 
 def _aiohttp() -> ModuleType:
@@ -292,19 +280,10 @@ class Deadlines:
             self._timer = self._loop.call_at(at, self._look)
         return at
 
-    def running_task(self) -> asyncio.Task[Any]:
-        """Return the running task."""
-        task = asyncio.current_task(self._loop)
-        if task is None:
-            raise RuntimeError("a deadline requires a running asyncio task")
-        return task
-
     def stop(self, deadline: Deadline) -> None:
-        """Remove a deadline."""
         self._waiting.pop(deadline, None)
 
     def close(self) -> None:
-        """Cancel the timer."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -321,11 +300,7 @@ class Deadlines:
 
 
 class Deadline:
-    """A context manager with a timeout: when it expires, the block is cancelled and raises an error.
-
-    Attributes:
-        at: Loop time at which the block expires.
-    """
+    """A context manager with a timeout: at the loop time `at`, the block is cancelled and raises an error."""
 
     __slots__ = ("_cancelling", "_deadlines", "_expired", "_task", "at")
 
@@ -334,19 +309,17 @@ class Deadline:
         self._expired = False
 
     def __enter__(self) -> None:
-        """Start the timeout."""
-        self._task = task = self._deadlines.running_task()
-        self._cancelling = task.cancelling()
+        task = asyncio.current_task()
+        if task is None:
+            raise RuntimeError("a deadline requires a running asyncio task")
+        self._task, self._cancelling = task, task.cancelling()
         self.at = self._deadlines.start(self)
 
     def expire(self) -> None:
-        """Cancel the block."""
         self._expired = True
         self._task.cancel()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, *_: object) -> None:
         self._deadlines.stop(self)
         # A task that others cancel at the same time stays cancelled.
         if self._expired and self._task.uncancel() <= self._cancelling and kind is asyncio.CancelledError:

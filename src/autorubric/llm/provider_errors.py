@@ -60,7 +60,7 @@ _CHECK_KEY: Final = "the key is missing or rejected; check api_key or the provid
 class ProviderFailure:
     """A failed response from a provider."""
 
-    model: str  # the model that was called
+    model: str
     status: int  # HTTP status
     text: str  # the provider's message, complete and unchanged
     retry_after: float | None = None  # seconds to wait, if the provider specifies them
@@ -70,7 +70,6 @@ class ProviderFailure:
 
     @property
     def not_found(self) -> str:
-        """Message for a model or an address that does not exist."""
         where = f" at {self.address}" if self.address else ""
         return f"no such model or endpoint{where}; check the model's name and the address"
 
@@ -81,14 +80,13 @@ def masked_error(kind: type[ProviderError], model: str, message: str, mask: Mask
 
 
 def unreachable(model: str, message: str, mask: Mask) -> ProviderConnectionError:
-    """Return the error for a failed connection to a provider."""
+    """Return the error for an address that could not be connected to."""
     error = ProviderConnectionError(f"{model}: {brief(mask.error(message))}", model=model)
     error.connected = False
     return error
 
 
 def error_of(failure: ProviderFailure, mask: Mask) -> ProviderError:
-    """Return the error for a failed request."""
     kind, advice = _kind_and_advice(failure)
     said = brief(mask.error(failure.text))
     message = f"{failure.model}: {mask.error(advice)} (HTTP {failure.status}{': ' + said if said else ''})"
@@ -103,9 +101,8 @@ def refusal_of(failure: ProviderFailure, mask: Mask) -> ModelReply:
 
 def is_filtered(failure: ProviderFailure) -> bool:
     """Return whether the provider's content filter blocked the request, which counts as a refusal."""
-    return (failure.status in (400, 403, 422) or failure.status < 300) and _FILTER.search(
-        failure.text
-    ) is not None
+    is_refused = failure.status in (400, 403, 422) or failure.status < 300
+    return is_refused and _FILTER.search(failure.text) is not None
 
 
 def asks_to_wait(error: TransientError) -> bool:
@@ -114,7 +111,6 @@ def asks_to_wait(error: TransientError) -> bool:
 
 
 def says_key_is_wrong(text: str) -> bool:
-    """Return whether a provider's message is about a missing or wrong key."""
     return _KEY.search(text) is not None
 
 
@@ -153,10 +149,8 @@ def _kind_and_advice(failure: ProviderFailure) -> tuple[type[ProviderError], str
 def _refusal(failure: ProviderFailure) -> tuple[type[ProviderError], str]:
     text = failure.text
     if _CONTEXT.search(text):
-        return (
-            ContextLengthError,
-            "the request is longer than the model's context; shorten it or set truncate",
-        )
+        advice = "the request is longer than the model's context; shorten it or set truncate"
+        return ContextLengthError, advice
     if failure.had_schema and _SCHEMA.search(text):
         return SchemaRefusedError, "the provider does not support the response format"
     if says_key_is_wrong(text):
@@ -173,11 +167,7 @@ def brief(text: str) -> str:
 
 
 def retry_after_of(headers: Mapping[str, str], now: datetime | None = None) -> float | None:
-    """Return the number of seconds, 0 or more, that the headers ask to wait; None if they specify no wait.
-
-    `Retry-After` is read as a number of seconds or as a date, `Retry-After-Ms` as milliseconds. Negative
-    numbers and past dates become 0; a value that is neither a number nor a date, including NaN, is ignored.
-    """
+    """Return the number of seconds, 0 or more, that the headers ask to wait; None if they specify no wait."""
     milliseconds = _seconds(headers.get("retry-after-ms"))
     if milliseconds is not None:
         return milliseconds / 1000
@@ -271,24 +261,19 @@ _NO_CONNECTION: Final = re.compile(
 
 
 def missing_variables(litellm: Any, model: str, provider: str) -> tuple[str, ...]:
-    """Return the environment variables of missing keys; empty if no key is known to be missing.
-
-    No request is sent. A key that litellm gets from elsewhere, such as a secret manager, or from another
-    variable whose name begins with the provider's name, is not missing.
-    """
+    """Return the environment variables of missing keys; empty if no key is known to be missing."""
     if provider in _OTHER_WAYS or litellm.secret_manager_client is not None or litellm.api_key:
         return ()
+    # litellm may read the key from another variable whose name begins with the provider's name.
     if any(_SECRET.search(name) and os.environ[name] for name in _variables_of(provider)):
         return ()
     return tuple(name for name in named_variables(litellm, model, provider) if _SECRET.search(name))
 
 
 def advice_before_import(model: str) -> str:
-    """Return advice if a hosted model's key is certainly missing; empty otherwise.
-
-    litellm takes seconds to import. Once it is imported, or if it may read a `.env` file, a key may come from
-    elsewhere.
-    """
+    """Return advice if a hosted model's key is certainly missing; empty otherwise."""
+    # litellm takes seconds to import. Once it is imported, or if it may read a `.env` file, a key may come
+    # from elsewhere.
     # `claude-…@…` and `claude-…:…` are names at Google and Amazon.
     is_bare = re.fullmatch(r"(?:claude|gpt)-[\w.-]+", model)
     provider = owner_of(model) if is_bare else prefix_of(model)
@@ -320,15 +305,13 @@ def key_advice(provider: str, names: Sequence[str]) -> str:
 
 
 def says_key_is_missing(text: str) -> bool:
-    """Return whether an error of litellm reports that a key is missing."""
     return _NO_KEY.search(text) is not None
 
 
 def never_connected(error: BaseException) -> bool:
     """Return whether the error or one of its causes reports that no connection could be established."""
-    chain = list(_chain(error))
-    return any(type(one).__name__ in _NOT_CONNECTED for one in chain) or any(
-        _NO_CONNECTION.search(str(one)) for one in chain
+    return any(
+        type(one).__name__ in _NOT_CONNECTED or _NO_CONNECTION.search(str(one)) for one in _chain(error)
     )
 
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Final, Protocol, Self
 
 from autorubric.errors import ArgumentError, TransientError
@@ -28,16 +27,10 @@ _GRAIN: Final = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestLimits:
-    """Limits on requests to a provider."""
-
-    parallel: int | None = None
-    """Maximum number of concurrent requests. For this and the next two, None means no limit."""
+    parallel: int | None = None  # maximum number of concurrent requests; here and below, None is no limit
     requests_per_minute: int | None = None  # maximum number of requests started in any 60 seconds
     tokens_per_minute: int | None = None  # maximum number of tokens, sent and received, in any 60 seconds
-    patience: float = math.inf
-    """Longest wait, in seconds, that the provider asks of one request and that other requests observe too.
-    They ignore longer waits.
-    """
+    patience: float = math.inf  # longest wait, in seconds, asked of a request that others observe too
 
     def __post_init__(self) -> None:
         for name in ("parallel", "requests_per_minute", "tokens_per_minute"):
@@ -79,17 +72,14 @@ class Window:
 
     def take(self, amount: float, now: float) -> Use:
         """Count a use, whose amount can be corrected later."""
-        uses = self._uses
         self._total += amount
-        if uses and now - uses[-1].began < _GRAIN:
-            use = uses[-1]
-            use.amount += amount
-            use.at = now
-            return use
-        self._forget(now)
-        use = Use(now, now, amount)
-        uses.append(use)
-        return use
+        if self._uses and now - self._uses[-1].began < _GRAIN:
+            self._uses[-1].amount += amount
+            self._uses[-1].at = now
+        else:
+            self._forget(now)
+            self._uses.append(Use(now, now, amount))
+        return self._uses[-1]
 
     def correct(self, use: Use, more: float) -> None:
         """Add `more` to the amount of a counted use; has no effect if the use is over 60 seconds old."""
@@ -113,11 +103,9 @@ class Slot(Protocol):
 
     def spent(self, tokens: int) -> None:
         """Replace the estimate with the number of tokens counted by the provider."""
-        ...
 
     def throttled(self, retry_after: float | None) -> None:
         """Record that the provider rejected the request, and the seconds to wait, if specified."""
-        ...
 
 
 class RequestGate(Protocol):
@@ -173,19 +161,16 @@ class Limiter:
 
     @property
     def running(self) -> int:
-        """Return the number of requests in flight to the provider, including those under other limits."""
+        """Number of requests in flight to the provider, including those under other limits."""
         return self.traffic.running
 
     def slot(self, tokens: int = 0) -> AbstractAsyncContextManager[Slot]:
-        """Wait until a request may be sent, and count it as in flight until the block ends."""
         return _LocalSlot(self, tokens)
 
     def is_free(self, slot: _LocalSlot) -> bool:
-        """Return whether a request can be sent immediately."""
         return not self.is_full() and self._seconds_to_wait(slot) <= 0
 
     async def wait_in_line(self, slot: _LocalSlot) -> None:
-        """Wait for a request's turn, and take its slot."""
         traffic = self.traffic
         traffic.line.append(slot)
         try:
@@ -204,7 +189,6 @@ class Limiter:
             raise
 
     def is_full(self) -> bool:
-        """Return whether the maximum number of requests is already in flight."""
         traffic, parallel = self.traffic, self.limits.parallel
         if parallel is not None and traffic.running >= parallel:
             return True
@@ -228,8 +212,6 @@ class Limiter:
 
 
 class _LocalSlot:
-    """A slot of this event loop."""
-
     __slots__ = (
         *("_called", "_came_at", "_naps", "_use", "_was_rejected"),
         *("at", "is_held", "is_taken", "limiter", "number", "tokens"),
@@ -258,7 +240,6 @@ class _LocalSlot:
         return self
 
     def came(self, now: float) -> float:
-        """Return the arrival time of the request: the earliest `now` passed so far."""
         self._came_at = min(self._came_at, now)
         return self._came_at
 
@@ -282,12 +263,10 @@ class _LocalSlot:
         self.wake()
 
     async def called(self) -> None:
-        """Wait for `wake`."""
         self._called = asyncio.get_running_loop().create_future()
         await self._called
 
     async def nap(self, nap: Awaitable[None]) -> None:
-        """Wait for some time to pass."""
         self._naps = True
         try:
             await nap
@@ -295,13 +274,10 @@ class _LocalSlot:
             self._naps = False
 
     def wake(self) -> None:
-        """Wake a request that waits in `called`."""
         if self._called is not None and not self._called.done():
             self._called.set_result(None)
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
         traffic = self.limiter.traffic
         traffic.running -= 1
         if traffic.learned.is_learned and not self._was_rejected:
@@ -313,12 +289,10 @@ class _LocalSlot:
             traffic.admit()
 
     def spent(self, tokens: int) -> None:
-        """Replace the estimate with the number of tokens counted by the provider."""
         self.limiter.traffic.tokens.correct(self._use, tokens - self.tokens)
         self.tokens = tokens
 
     def throttled(self, retry_after: float | None) -> None:
-        """Record that the provider rejected the request, and the seconds to wait, if specified."""
         self._was_rejected = True
         traffic, now = self.limiter.traffic, self.limiter.clock()
         if retry_after is not None and retry_after > traffic.patience:
@@ -352,20 +326,16 @@ def limiter_for(provider: str, limits: RequestLimits) -> RequestGate:
 
 def local_limiter(provider: str, limits: RequestLimits) -> Limiter:
     """Return a limiter with these limits that counts all requests to the provider in this event loop."""
-    providers = _TRAFFIC.of(asyncio.get_running_loop())
-    traffic = providers.get(provider)
-    if traffic is None:
-        traffic = providers[provider] = Traffic()
-    return Limiter(limits, traffic)
+    return Limiter(limits, _TRAFFIC.of(asyncio.get_running_loop())[provider])
 
 
-def _new_traffic(loop: asyncio.AbstractEventLoop) -> dict[str, Traffic]:
+def _new_traffic(loop: asyncio.AbstractEventLoop) -> defaultdict[str, Traffic]:
     # A waiting request references its loop, and would keep the entry of a closed loop alive.
     _TRAFFIC.forget(lambda other: other.is_closed())
-    return {}
+    return defaultdict(Traffic)
 
 
-_TRAFFIC: Final = IdentityCache[asyncio.AbstractEventLoop, dict[str, Traffic]](_new_traffic)
+_TRAFFIC: Final = IdentityCache[asyncio.AbstractEventLoop, defaultdict[str, Traffic]](_new_traffic)
 
 
 class Limit(TransportLayer):
@@ -377,7 +347,6 @@ class Limit(TransportLayer):
         self._limits = limits
 
     async def send(self, request: ModelRequest) -> ModelReply:
-        """Return the inner transport's reply after waiting for the request's turn."""
         # Estimated even without a limit on tokens, because other configs may limit the same provider.
         tokens = prompt_tokens(request.messages, None) + REPLY_TOKENS
         async with limiter_for(self._provider, self._limits).slot(tokens) as slot:

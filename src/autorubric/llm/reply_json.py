@@ -43,14 +43,10 @@ _PROSE_KEYS: Final = frozenset(
 
 
 def parse_reply_json(text: str, *, may_differ: bool = False) -> Json:
-    """Return the JSON object in a reply.
-
-    Code fences, prose around the object, trailing commas, raw line breaks in strings and a `<think>` block
-    before it are tolerated. If there are several complete objects, the last non-empty one is used, because
-    models quote and draft before they answer. Two objects with different values for the same key are an
-    error, as are `NaN`, infinities and repeated keys, because their meaning is ambiguous. An incomplete
-    object is also an error; objects inside it are not used.
-    """
+    """Return the JSON object in a reply, which fences, prose and a `<think>` block may surround."""
+    # If there are several complete objects, the last non-empty one is used, because models quote and draft
+    # before they answer. Two objects with different values for the same key are an error, as are `NaN`,
+    # infinities and repeated keys, because their meaning is ambiguous.
     return _parse(text, _QUOTED_OBJECT if may_differ else _OBJECT)
 
 
@@ -86,10 +82,7 @@ def _parse(text: str, wanted: _Wanted) -> Json:
 
 
 def parse_reply(text: str) -> Json:
-    """Return the JSON object in a reply, or the reply itself if it is a single word or number.
-
-    Quotes, emphasis, fences and a full stop around the word, and a `<think>` block before it, are removed.
-    """
+    """Return the JSON object in a reply, or the reply itself, undecorated, if it is one word or number."""
     try:
         return parse_reply_json(text)
     except ReplyError:
@@ -134,7 +127,8 @@ def _find(text: str, wanted: _Wanted) -> Any:
             if repaired:
                 raise _explain(error, wanted) from None
             # Strings are recognised by their quotes, so the repair starts where JSON starts.
-            text, repaired = _without_trailing_commas(text[start.start() :]), True
+            text, repaired = text[start.start() :], True
+            text = _STRING_OR_COMMA.sub(lambda match: "" if match[0] == "," else match[0], text)
             start = wanted.start.match(text)
             continue
         except (RecursionError, ValueError) as error:
@@ -166,10 +160,6 @@ def _agree(one: Json, other: Json) -> bool:
     if isinstance(one, str) and isinstance(other, str):
         return one.strip().casefold() == other.strip().casefold()
     return type(one) is type(other) and bool(one == other)
-
-
-def _without_trailing_commas(text: str) -> str:
-    return _STRING_OR_COMMA.sub(lambda match: "" if match[0] == "," else match[0], text)
 
 
 def _clean(payload: Any, text: str, wanted: _Wanted) -> Any:

@@ -6,26 +6,25 @@ import asyncio
 import random
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 
 from autorubric.errors import ProviderConnectionError, TransientError
 from autorubric.llm.provider_errors import asks_to_wait
 from autorubric.llm.transport import ModelReply, ModelRequest, Transport, TransportLayer
+from autorubric.support.objects import set_within
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryPolicy:
     """The number of retries and the waits between them."""
 
+    # For each class of error, because broken connections and server errors are independent.
     max_retries: int = 3
-    """Maximum number of retries after a failure, counted separately for each class of error, because broken
-    connections and server errors are independent.
-    """
-    min_wait: float = 1.0  # minimum wait, in seconds
-    max_wait: float = 60.0  # maximum wait, in seconds, unless the provider asks for more; see `patience`
+    min_wait: float = 1.0  # in seconds
+    max_wait: float = 60.0  # in seconds, unless the provider asks for more; see `patience`
 
     @property
     def patience(self) -> float:
@@ -38,15 +37,18 @@ class _Tries:
     """The failed attempts of one request."""
 
     since: float  # time of the first failure
-    failed: Counter[type[TransientError]] = field(default_factory=Counter)
-    """Number of attempts that ended with an error, by the class of the error."""
+    failed: Counter[type[TransientError]] = field(default_factory=Counter)  # number of attempts by error
     put_off: int = 0  # number of attempts that the provider asked to delay
 
     def allows_another(self, error: TransientError, policy: RetryPolicy, now: float) -> bool:
         """Count the failure and return whether the request may be sent again."""
-        left = policy.patience - (now - self.since)
-        if error.retry_after is not None and error.retry_after > left:
-            _say_too_long(error, error.retry_after, policy)
+        left, asked = policy.patience - (now - self.since), error.retry_after
+        if asked is not None and asked > left:
+            error.args = (
+                f"{error}. Retry-After asks to wait {asked:.10g} s, which exceeds the time left of "
+                f"max_retries × retry_max_wait = {policy.max_retries} × {policy.max_wait:g} s; increase "
+                "these, or try again later",
+            )
             return False
         if not asks_to_wait(error):
             self.failed[type(error)] += 1
@@ -56,45 +58,26 @@ class _Tries:
         return self.put_off <= policy.max_retries or left > 0
 
 
-def _say_too_long(error: TransientError, asked: float, policy: RetryPolicy) -> None:
-    error.args = (
-        f"{error}. Retry-After asks to wait {asked:.10g} s, which exceeds the time left of max_retries × "
-        f"retry_max_wait = {policy.max_retries} × {policy.max_wait:g} s; increase these, or try again later",
-    )
-
-
 def wait_seconds(attempt: int, retry_after: float | None, policy: RetryPolicy, rng: random.Random) -> float:
-    """Return the seconds to wait after a failed attempt.
-
-    The wait is drawn between `min_wait` and `min_wait * 2**attempt`, capped at `max_wait`. The wait that the
-    provider asks for is a lower bound.
-    """
+    """Return the seconds to wait: random, up to `min_wait * 2**attempt`, and no less than asked."""
     ceiling = min(policy.max_wait, policy.min_wait * 2.0 ** min(attempt, 60))
     drawn = rng.uniform(policy.min_wait, max(policy.min_wait, ceiling))
     return max(drawn, requested_wait(retry_after, rng))
 
 
 def requested_wait(retry_after: float | None, rng: random.Random) -> float:
-    """Return the seconds that the provider asks to wait, with jitter; 0 if it specifies no time.
-
-    A rejected request does not wait longer, because it then queues with the others under the limits that were
-    lowered by its rejection. The wait is extended by up to a tenth, so that waiting requests are not all sent
-    at once.
-    """
+    """Return the seconds that the provider asks to wait, with jitter; 0 if it specifies no time."""
+    # A rejected request does not wait longer, because it then queues with the others under the limits that
+    # were lowered by its rejection. With jitter, waiting requests are not all sent at once.
     return 0.0 if retry_after is None else retry_after * (1.0 + 0.1 * rng.random())
 
 
 _LISTENER: ContextVar[Callable[[TransientError], None] | None] = ContextVar("_LISTENER", default=None)
 
 
-@contextmanager
-def listen_to_retries(listener: Callable[[TransientError], None]) -> Iterator[None]:
+def listen_to_retries(listener: Callable[[TransientError], None]) -> AbstractContextManager[None]:
     """Call `listener` with the error each time a request inside the block is about to be retried."""
-    token = _LISTENER.set(listener)
-    try:
-        yield
-    finally:
-        _LISTENER.reset(token)
+    return set_within(_LISTENER, listener)
 
 
 _ONCE: ContextVar[bool] = ContextVar("_ONCE", default=False)
@@ -102,27 +85,13 @@ _ONCE: ContextVar[bool] = ContextVar("_ONCE", default=False)
 _LONGEST_FIRST_WAIT = 4.0
 
 
-@contextmanager
-def without_retries() -> Iterator[None]:
+def without_retries() -> AbstractContextManager[None]:
     """Do not retry failed requests inside the block, unless the provider asks for a wait of a few seconds."""
-    token = _ONCE.set(True)
-    try:
-        yield
-    finally:
-        _ONCE.reset(token)
+    return set_within(_ONCE, True)
 
 
 class Retry(TransportLayer):
-    """A transport that resends requests after transient failures.
-
-    Waits requested by the provider use up no retries until the policy's patience has ended. A request fails
-    at once if its `Retry-After` would end later than that, or if its address cannot be connected to and has
-    never been reached, because such an address is more likely wrong than temporarily unavailable.
-
-    Args:
-        sleep: Function that waits for a number of seconds.
-        clock: A monotonic clock, in seconds.
-    """
+    """A transport that resends requests after transient failures; times are in seconds."""
 
     def __init__(
         self,
@@ -141,7 +110,6 @@ class Retry(TransportLayer):
         self._was_reached = False
 
     async def send(self, request: ModelRequest) -> ModelReply:
-        """Return the first reply received."""
         tries: _Tries | None = None
         policy = self._policy
         if _ONCE.get():
@@ -152,7 +120,9 @@ class Retry(TransportLayer):
             except TransientError as error:
                 last = error
                 tries = tries or _Tries(self._clock())
-                self._was_reached = self._was_reached or _is_reached(error)
+                is_reached = not isinstance(error, ProviderConnectionError) or error.connected
+                self._was_reached = self._was_reached or is_reached
+                # An address that was never reached is more likely wrong than temporarily unavailable.
                 is_final = not self._was_reached or (_ONCE.get() and not asks_to_wait(error))
                 if is_final or not tries.allows_another(error, policy, self._clock()):
                     error.add_note(f"Tried {max(1, tries.failed.total() + tries.put_off)} times.")
@@ -169,7 +139,3 @@ class Retry(TransportLayer):
                 if (heard := _LISTENER.get()) is not None:
                     heard(last)
                 await self._sleep(wait)
-
-
-def _is_reached(error: TransientError) -> bool:
-    return not isinstance(error, ProviderConnectionError) or error.connected

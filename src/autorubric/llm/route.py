@@ -51,13 +51,9 @@ _DEFAULT_PARALLEL = 512
 
 def is_direct(config: LLMConfig) -> bool:
     """Return whether the direct transport is used for the config's model."""
-    match config.transport:
-        case "auto":
-            return config.api_base is not None and speaks_openai(config.model)
-        case "systemone_decisions" | "openai_decisions":
-            return config.api_base is not None
-        case _:
-            return config.transport == "openai_compatible"
+    if config.transport in ("auto", *WIRES):
+        return config.api_base is not None and (config.transport in WIRES or speaks_openai(config.model))
+    return config.transport == "openai_compatible"
 
 
 def is_extension(config: LLMConfig) -> bool:
@@ -72,8 +68,7 @@ def provider_transport(config: LLMConfig) -> Transport:
     if is_extension(config):
         transport: Transport = load_extension(TRANSPORTS_GROUP, config.transport)(config)
         return transport
-    from autorubric.llm.litellm_decisions import LiteLLMDecisions
-    from autorubric.llm.litellm_transport import LiteLLMTransport
+    from autorubric.llm.litellm_transport import LiteLLMDecisions, LiteLLMTransport
 
     return (LiteLLMDecisions if config.transport in WIRES else LiteLLMTransport)(config)
 
@@ -105,12 +100,6 @@ def demand_images(config: LLMConfig) -> None:
         )
 
 
-def _transport_name(config: LLMConfig) -> str:
-    if is_extension(config):
-        return config.transport
-    return "openai_compatible" if is_direct(config) else "litellm"
-
-
 class Route:
     """A route to one model, which remembers the features that its provider does not support."""
 
@@ -118,9 +107,10 @@ class Route:
         self.config = config
         self.cache = ReplyCache(config.cache_dir, ttl=config.cache_ttl) if config.cache_enabled else None
         self._params = config.request_params()
+        name = "openai_compatible" if is_direct(config) else "litellm"
         self._endpoint = {
             "api_base": config.api_base,
-            "transport": _transport_name(config),
+            "transport": config.transport if is_extension(config) else name,
             "headers": config.public_headers(),
         }
         provider = transport or provider_transport(config)
@@ -128,7 +118,6 @@ class Route:
         self.provider = provider if price is None else Priced(provider, price)
         self.transport = _compose(config, self.provider)
         self._takes_schema = self._takes_logprobs = True
-        self._is_copy = False
         is_openai = config.api_base is not None and is_openai_itself(config.api_base)
         self.is_own = own = transport is not None or is_extension(config)
         self._takes_lengths = own or (is_direct(config) and not is_openai)
@@ -136,7 +125,6 @@ class Route:
         self._limits_tokens = not config.bounds_replies and not is_openai
 
     def request(self, question: ModelQuestion[Any]) -> ModelRequest:
-        """Return the request that asks this model the question."""
         if any(message.images for message in question.messages):
             demand_images(self.config)
         return ModelRequest(
@@ -144,7 +132,6 @@ class Route:
         )
 
     def key(self, request: ModelRequest) -> str:
-        """Return the cache key of a request to this model."""
         return cache_key(request, self._endpoint)
 
     def as_sent(self, request: ModelRequest) -> ModelRequest:
@@ -167,20 +154,19 @@ class Route:
         return _with_schema_in_prompt(request).messages if dropped else request.messages
 
     async def send(self, request: ModelRequest) -> ModelReply:
-        """Return the reply to the request; if the provider rejects the schema, it is moved into the
-        prompt.
-        """
+        """Return the reply to the request, sent again without parts that the provider does not support."""
         batches = BATCHES.get()
-        if batches is not None and batches[1] and not self._is_copy:
-            # A reply must not change other requests, which could not be recognized in the next process.
-            route = copy(self)
-            route._is_copy = True
-            return await route.send(request)
+        if batches is None or not batches[1]:
+            return await self._send(request, None)
+        # A reply must not change other requests, which could not be recognized in the next process.
+        return await copy(self)._send(request, batches)
+
+    async def _send(self, request: ModelRequest, batches: tuple[Any, tuple[str, ...]] | None) -> ModelReply:
         refused = 0
         while True:
             sent = self.as_sent(request)
             try:
-                if batches is None or not self._is_copy:
+                if batches is None:
                     reply = await self.transport.send(sent)
                 else:
                     reply = await batches[0].answer([self.key(request), refused, *batches[1]], sent, self)
@@ -215,17 +201,15 @@ class Route:
             else:
                 self._takes_schema = False
             return request
-        if request.schema is None or sent.schema.max_chars is None:
-            raise error
-        if not _NAMES_REPLY.search(str(error)):
+        bounded = request.schema if sent.schema.max_chars is not None else None
+        if bounded is None or not _NAMES_REPLY.search(str(error)):
             raise error
         if not isinstance(error, ContextLengthError):
             self._limits_tokens = False
         # Servers count the reply's tokens towards the context length.
-        return request._replace(schema=replace(request.schema, max_chars=None))
+        return request._replace(schema=replace(bounded, max_chars=None))
 
     async def aclose(self) -> None:
-        """Release connections and the cache file; the next request opens them again."""
         await self.transport.aclose()
         if self.cache is not None:
             self.cache.close()
@@ -257,20 +241,15 @@ def spending_limit(
 ) -> SpendingLimit:
     """Return a budget for requests to these models, without limits if none are set; dollars are US ones."""
     limit = SpendingLimit(max_calls=max_calls, max_cost=max_cost)
-    if max_cost is not None:
-        _demand_prices(models)
+    if max_cost is not None and (unknown := unknown_prices(models)):
+        told = "; ".join(f"{model} ({reason})" for model, reason in unknown.items())
+        raise ArgumentError(
+            f"max_cost requires the price of each model, but some are unknown: {told}; {PRICE_IT}, or set "
+            "max_calls"
+        )
     return limit
 
 
 def unknown_prices(models: Sequence[LLMConfig]) -> dict[str, str | None]:
     """Return the models without a known price, with the reason for each."""
     return {one.model: one.reason for config in models for one in pricings_of(config) if one.price is None}
-
-
-def _demand_prices(models: Sequence[LLMConfig]) -> None:
-    if unknown := unknown_prices(models):
-        told = "; ".join(f"{model} ({reason})" for model, reason in unknown.items())
-        raise ArgumentError(
-            f"max_cost requires the price of each model, but some are unknown: {told}; {PRICE_IT}, or set "
-            "max_calls"
-        )

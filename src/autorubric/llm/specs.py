@@ -59,11 +59,9 @@ def is_secret_name(name: str) -> bool:
 
 
 def holds_secret(name: str, value: Json) -> bool:
-    """Return whether a parameter is a secret or contains one.
-
-    Numeric parameters about model tokens, such as `stop_token_ids` or `token_budget`, are not secrets.
-    """
+    """Return whether a parameter is a secret or contains one."""
     if is_secret_name(name):
+        # Numbers about tokens of models, such as `stop_token_ids` or `token_budget`, are not secrets.
         return "token_" not in _words(name) or not _is_numbers(value)
     if isinstance(value, Mapping):
         return any(holds_secret(str(inner), part) for inner, part in value.items())
@@ -85,11 +83,8 @@ def texts_in(value: Json) -> Iterator[str]:
     """Yield every string inside a JSON value, except keys."""
     if isinstance(value, str):
         yield value
-    elif isinstance(value, Mapping):
-        for part in value.values():
-            yield from texts_in(part)
-    elif isinstance(value, list | tuple):
-        for part in value:
+    elif isinstance(value, Mapping | list | tuple):
+        for part in value.values() if isinstance(value, Mapping) else value:
             yield from texts_in(part)
 
 
@@ -100,7 +95,6 @@ def digest_of(value: Json) -> str:
 
 
 def is_digest(value: Json) -> bool:
-    """Return whether a value is a digest made by `digest_of`."""
     return isinstance(value, str) and _DIGEST.fullmatch(value) is not None
 
 
@@ -111,22 +105,16 @@ def environment_secrets() -> dict[str, str]:
 
 
 def redact(text: str, secrets: Iterable[str]) -> str:
-    """Return the text with every secret masked, including forms escaped for JSON or a URL.
-
-    Secrets of fewer than four characters are too common to mask.
-    """
+    """Return the text with every secret masked, including forms escaped for JSON or a URL."""
     return _without(text, _forms(secrets))
 
 
 def _forms(secrets: Iterable[str]) -> tuple[str, ...]:
     """Return the forms in which secrets may appear in a text, longest first."""
+    # Secrets of fewer than four characters are too common to mask.
     known = {secret for secret in secrets if len(secret) >= _SHORTEST}
-    forms = (
-        known
-        | {json.dumps(one)[1:-1] for one in known}
-        | {quote(one, safe="", errors="replace") for one in known}
-    )
-    return tuple(sorted(forms, key=len, reverse=True))
+    escaped = {form for one in known for form in (json.dumps(one)[1:-1], quote(one, "", errors="replace"))}
+    return tuple(sorted(known | escaped, key=len, reverse=True))
 
 
 def _without(text: str, forms: Sequence[str]) -> str:
@@ -145,18 +133,13 @@ class Mask:
         self._in_replies: tuple[str, ...] = ()
 
     def error(self, text: str) -> str:
-        """Return a provider's or client's message without secrets, including values labelled as secrets.
-
-        The whole text is masked before it is cut, because a cut could leave parts of a secret.
-        """
+        """Return a provider's or client's message without secrets, including values labelled as secrets."""
+        # The whole text is masked before it is cut, because a cut could leave parts of a secret.
         text = redact(text, {*self._given, *environment_secrets().values()})[:_LONGEST_SEARCHED]
         return _BEARER.sub(rf"\1{_MASK}", _LABELLED.sub(rf"\1{_MASK}", text))
 
     def reply(self, reply: ModelReply) -> ModelReply:
-        """Return a reply without secrets.
-
-        Only secrets that cannot be ordinary words are masked, so the header `X-Team: blue` has no effect.
-        """
+        """Return a reply without secrets that cannot be ordinary words, as in the header `X-Team: blue`."""
         forms = self._forms_in_replies()
         texts = [one for one in _texts_of_reply(reply) if one]
         if not [form for form in forms for text in texts if form in text]:
@@ -217,7 +200,8 @@ class Spec(BaseModel):
 def _explained(detail: ErrorDetails, known: Iterable[str]) -> InitErrorDetails:
     message = detail["msg"].removeprefix("Value error, ")
     if detail["type"] == "extra_forbidden" and len(detail["loc"]) == 1:
-        message = unknown_key(str(detail["loc"][0]), known)
+        key = str(detail["loc"][0])
+        message = f"unknown parameter {key!r}; {nearest_key(key, sorted(known))}"
     return _line(message, detail["loc"])
 
 
@@ -227,13 +211,7 @@ def _line(message: str, location: tuple[int | str, ...]) -> InitErrorDetails:
     return InitErrorDetails(type=fault, loc=location, input=None)
 
 
-def unknown_key(key: str, known: Iterable[str]) -> str:
-    """Return the message for an unknown key, with the closest known key or all known keys."""
-    return f"unknown parameter {key!r}; {nearest_key(key, sorted(known))}"
-
-
 def read_spec(kind: type[S], path: str | Path) -> S:
-    """Read a spec of this kind from a YAML file."""
     document = parse_structured(read_text(path), "yaml", source=str(path))
     faults = document.faults()
     if not isinstance(document.data, dict):
@@ -250,5 +228,4 @@ def read_spec(kind: type[S], path: str | Path) -> S:
 
 
 def write_spec(spec: Mapping[str, Any], path: str | Path) -> None:
-    """Write a spec's public parameters as YAML."""
     write_text_atomic(path, dump_structured(dict(spec), "yaml"))

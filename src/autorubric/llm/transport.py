@@ -19,20 +19,12 @@ LARGEST_ANSWER: Final = 32 << 20
 
 
 class Message(NamedTuple):
-    """One message of a chat request.
-
-    Attributes:
-        role: Role of the author.
-        content: The text.
-        cache_prefix: Number of leading characters of `content` that are shared with other requests, so that
-            a provider can store them in its prefix cache; 0 for none.
-        images: Images that are sent after the prefix.
-    """
+    """One message of a chat request."""
 
     role: Role
     content: str
-    cache_prefix: int = 0
-    images: tuple[Image, ...] = ()
+    cache_prefix: int = 0  # number of leading characters shared with other requests, for prefix caches
+    images: tuple[Image, ...] = ()  # sent after the prefix
 
     def wire_content(self) -> str | list[dict[str, Json]]:
         """Return the content in the chat format: the text or, if there are images, a list of parts."""
@@ -137,13 +129,10 @@ class Transport(Protocol):
 
 
 class TransportLayer:
-    """A transport that wraps another one."""
-
     def __init__(self, inner: Transport) -> None:
         self._inner = inner
 
     async def aclose(self) -> None:
-        """Release the connections of the inner transport."""
         await self._inner.aclose()
 
 
@@ -197,7 +186,6 @@ class UsageTally:
     request_id: str | None = None
 
     def add(self, reply: ModelReply) -> None:
-        """Count one reply."""
         self.replies.append(reply.text)
         self.model, self.request_id = reply.model, reply.request_id
         if reply.usage is not None:

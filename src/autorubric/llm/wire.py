@@ -14,25 +14,24 @@ from pydantic_core import to_json
 from autorubric.errors import TokenUsage
 from autorubric.llm.names import completions_url, wire_name
 from autorubric.llm.transport import Message, ModelReply, ModelRequest, ReplySchema, Token
-from autorubric.support.objects import REASON_LENGTH, Json
+from autorubric.support.objects import REASON_LENGTH, Json, Memo
 
 _OWN_KEYS: Final = frozenset({"model", "messages", "response_format"})
-_MOST_WRITTEN: Final = 256
 _SPARE_TOKENS: Final = 256
+_FILTERED: Final = "the provider's content filter stopped the reply"
 
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 class _Written(NamedTuple):
-    """A schema serialized as JSON."""
-
     schema: Mapping[str, Json]  # the schema itself, kept alive so that no other object gets its id
     format: bytes  # the serialized `response_format` in a request body
     length: int  # number of characters in JSON
 
 
-_WRITTEN: Final[dict[tuple[int, str, bool], _Written]] = {}
-_BOUNDED: Final[dict[tuple[int, int | None, bool], tuple[Mapping[str, Json], Mapping[str, Json]]]] = {}
+_WRITTEN: Final = Memo[_Written]()
+# The schemas themselves too, so that no other objects get their ids.
+_BOUNDED: Final = Memo[tuple[Mapping[str, Json], Mapping[str, Json]]]()
 
 
 def response_format(schema: ReplySchema) -> dict[str, Json]:
@@ -67,7 +66,7 @@ def _own_json(request: ModelRequest) -> bytes:
     """Return the JSON of the body before its parameters, without the closing brace."""
     messages = b",".join([_message_json(message) for message in request.messages])
     own = b'{"model":%b,"messages":[%b]' % (_model_json(request.model), messages)
-    return own if request.schema is None else own + _format_json(request.schema)
+    return own if request.schema is None else own + _encode_once(request.schema).format
 
 
 def _message_json(message: Message) -> bytes:
@@ -77,12 +76,12 @@ def _message_json(message: Message) -> bytes:
     return b'{"role":"%b","content":%b}' % (message.role.encode("ascii"), content)
 
 
-@lru_cache(maxsize=_MOST_WRITTEN)
+@lru_cache(maxsize=256)
 def _system_json(content: str) -> bytes:
     return b'{"role":"system","content":%b}' % _encode_content(content)
 
 
-@lru_cache(maxsize=_MOST_WRITTEN)
+@lru_cache(maxsize=256)
 def _model_json(model: str) -> bytes:
     return _encode_content(wire_name(model))
 
@@ -92,22 +91,16 @@ def schema_length(schema: ReplySchema) -> int:
     return _encode_once(schema).length
 
 
-def _format_json(schema: ReplySchema) -> bytes:
-    return _encode_once(schema).format
-
-
 def _encode_once(schema: ReplySchema) -> _Written:
-    key = (id(schema.schema), schema.name, schema.strict)
-    kept = _WRITTEN.get(key)
-    if kept is None:
-        if len(_WRITTEN) >= _MOST_WRITTEN:
-            _WRITTEN.clear()
-        kept = _WRITTEN[key] = _Written(
-            schema=schema.schema,
-            format=b',"response_format":%b' % _encode_content(response_format(schema)),
-            length=len(_encode_content(dict(schema.schema)).decode("utf-8")),
-        )
-    return kept
+    return _WRITTEN.once((id(schema.schema), schema.name, schema.strict), _encode_schema, schema)
+
+
+def _encode_schema(schema: ReplySchema) -> _Written:
+    return _Written(
+        schema=schema.schema,
+        format=b',"response_format":%b' % _encode_content(response_format(schema)),
+        length=len(_encode_content(dict(schema.schema)).decode("utf-8")),
+    )
 
 
 def token_limit(max_chars: int) -> int:
@@ -124,16 +117,12 @@ def bounded_schema(schema: ReplySchema, longest: int | None, *, enforced: bool) 
     """Return the schema with another bound on the length of its texts."""
     if (longest == REASON_LENGTH and enforced) or not has_lengths(schema):
         return schema
-    key = (id(schema.schema), longest, enforced)
-    kept = _BOUNDED.get(key)
-    if kept is None:
-        if len(_BOUNDED) >= _MOST_WRITTEN:
-            _BOUNDED.clear()
-        kept = _BOUNDED[key] = (schema.schema, _with_lengths(schema.schema, longest if enforced else None))
+    given, bound = schema.schema, longest if enforced else None
+    _, bounded = _BOUNDED.once((id(given), bound), lambda: (given, _with_lengths(given, bound)))
     most = schema.max_chars
     if most is not None:
         most = None if longest is None else max(most, most * longest // REASON_LENGTH)
-    return replace(schema, schema=kept[1], max_chars=most)
+    return replace(schema, schema=bounded, max_chars=most)
 
 
 def _with_lengths(schema: Json, longest: int | None) -> Json:
@@ -162,9 +151,10 @@ def error_in(envelope: Json) -> tuple[int | None, str] | None:
 
 def reply_in(envelope: Json, model: str) -> ModelReply | None:
     """Return the reply in a response envelope; None if it is not a completion."""
-    choice = _first(envelope.get("choices")) if isinstance(envelope, dict) else None
-    message = choice.get("message") if choice is not None else None
-    if choice is None or not isinstance(message, dict):
+    choices = envelope.get("choices") if isinstance(envelope, dict) else None
+    choice = choices[0] if isinstance(choices, list) and choices else None
+    message = choice.get("message") if isinstance(choice, dict) else None
+    if not isinstance(choice, dict) or not isinstance(message, dict):
         return None
     content, finish = message.get("content"), _text(choice, "finish_reason")
     logprobs = choice.get("logprobs")
@@ -174,7 +164,7 @@ def reply_in(envelope: Json, model: str) -> ModelReply | None:
         usage=usage_of(envelope.get("usage")),
         reasoning=_text(message, "reasoning_content") or _text(message, "reasoning"),
         finish_reason=finish,
-        refusal=refusal_in(_text(message, "refusal"), finish),
+        refusal=_text(message, "refusal") or (_FILTERED if finish == "content_filter" else None),
         request_id=_text(envelope, "id"),
         tokens=_tokens(logprobs) if logprobs else (),
     )
@@ -201,13 +191,6 @@ def _token(given: Json) -> Token | None:
     return Token(text, float(logprob), tuple((other.text, round(other.logprob, 6)) for other in others))
 
 
-def refusal_in(refusal: str | None, finish_reason: str | None) -> str | None:
-    """Return the refusal text in a message; None if it is not a refusal."""
-    if refusal:
-        return refusal
-    return "the provider's content filter stopped the reply" if finish_reason == "content_filter" else None
-
-
 def usage_of(usage: Json) -> TokenUsage | None:
     """Return the token counts in an envelope; None if there are none."""
     if not isinstance(usage, dict):
@@ -227,12 +210,6 @@ def usage_of(usage: Json) -> TokenUsage | None:
 def _count(counts: Mapping[str, Any], name: str) -> int:
     count = counts.get(name)
     return count if count and isinstance(count, int) and count >= 0 else 0
-
-
-def _first(choices: Json) -> dict[str, Any] | None:
-    if isinstance(choices, list) and choices and isinstance(choices[0], dict):
-        return choices[0]
-    return None
 
 
 def _text(given: Mapping[str, Any], name: str) -> str | None:

@@ -315,7 +315,7 @@ class EvalRunner:
                 within = spending_within(budget)
             with within, fewer_gc_collections():
                 batches = self._batches_of(opened, budget)
-                async with batches or nullcontext():
+                with nullcontext() if batches is None else batches.within():
                     result = await self._grade_items(opened, executor, budget, batches)
         except BaseException as error:
             is_stopped = isinstance(error, asyncio.CancelledError | KeyboardInterrupt | GeneratorExit)

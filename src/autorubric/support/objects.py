@@ -7,6 +7,7 @@ import logging
 import re
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import field, fields, make_dataclass
 from typing import Any, Final, Generic, TypeAlias, TypeGuard, TypeVar, cast
 from weakref import ref
@@ -92,6 +93,16 @@ class Memo(dict[Any, KeptT]):
 
 
 _MOST_KEPT: Final = 1024
+
+
+@contextmanager
+def set_within(variable: ContextVar[OwnerT], value: OwnerT) -> Iterator[None]:
+    """Give a context variable a value inside the block, and in tasks that are started there."""
+    token = variable.set(value)
+    try:
+        yield
+    finally:
+        variable.reset(token)
 
 
 def maker_of(kind: type[OwnerT]) -> Callable[..., OwnerT]:
