@@ -122,8 +122,6 @@ SpendingLimitName = Literal["max_calls", "max_cost"]
 
 
 class Spending(NamedTuple):
-    """The amount spent under a limit."""
-
     calls: int  # number of requests to models, and of calls to judges that are functions or objects
     cost: float  # total cost of the calls, in US dollars
     reached: SpendingLimitName | None  # the limit that was reached; None if no limit was reached

@@ -93,24 +93,24 @@ def _cached_exchange(
     except ReplyError:
         return None
     own = UsageTally([reply.text], reply.usage, 0.0, tally.attempted)
-    return _exchange(answer, reply, own, question.messages)._replace(refusal=None, cached=True, asked=0)
+    return _exchange(answer, reply, own, question.messages, cached=True)
 
 
 def _exchange(
-    answer: T | None, reply: ModelReply, tally: UsageTally, sent: tuple[Message, ...]
+    answer: T | None, reply: ModelReply, tally: UsageTally, sent: tuple[Message, ...], *, cached: bool = False
 ) -> Exchange[T]:
     return Exchange(
         answer=answer,
-        refusal=reply.refusal,
+        refusal=None if cached else reply.refusal,
         model=reply.model,
         usage=tally.usage,
         cost=tally.cost,
         reasoning=reply.reasoning,
         replies=tuple(tally.replies),
         messages=sent,
-        cached=False,
+        cached=cached,
         dropped_params=reply.dropped_params,
-        asked=len(tally.replies),
+        asked=0 if cached else len(tally.replies),
         request_id=reply.request_id,
         attempted=tally.attempted,
         tokens=reply.tokens,

@@ -76,8 +76,6 @@ _TRACEBACK: Final = "Traceback (most recent call last)"
 
 
 class LiteLLMTransport:
-    """A transport for any provider that litellm supports."""
-
     expected = "a chat completion"
 
     def __init__(self, config: LLMConfig) -> None:

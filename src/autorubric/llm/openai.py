@@ -164,8 +164,6 @@ class OpenAITransport:
 
 @dataclass(slots=True)
 class _Session:
-    """State shared by the requests of one event loop."""
-
     http: ClientSession
     keeper: AsyncGenerator[ClientSession]  # closes the session with the loop
     deadlines: Deadlines

@@ -58,8 +58,6 @@ _CHECK_KEY: Final = "the key is missing or rejected; check api_key or the provid
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderFailure:
-    """A failed response from a provider."""
-
     model: str
     status: int  # HTTP status
     text: str  # the provider's message, complete and unchanged

@@ -19,8 +19,6 @@ from autorubric.support.objects import set_within
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryPolicy:
-    """The number of retries and the waits between them."""
-
     # For each class of error, because broken connections and server errors are independent.
     max_retries: int = 3
     min_wait: float = 1.0  # in seconds
@@ -34,8 +32,6 @@ class RetryPolicy:
 
 @dataclass(slots=True)
 class _Tries:
-    """The failed attempts of one request."""
-
     since: float  # time of the first failure
     failed: Counter[type[TransientError]] = field(default_factory=Counter)  # number of attempts by error
     put_off: int = 0  # number of attempts that the provider asked to delay

@@ -139,7 +139,7 @@ class Mask:
         return _BEARER.sub(rf"\1{_MASK}", _LABELLED.sub(rf"\1{_MASK}", text))
 
     def reply(self, reply: ModelReply) -> ModelReply:
-        """Return a reply without secrets that cannot be ordinary words, as in the header `X-Team: blue`."""
+        """Return a reply without secrets, except those that may be ordinary words (`X-Team: blue`)."""
         forms = self._forms_in_replies()
         texts = [one for one in _texts_of_reply(reply) if one]
         if not [form for form in forms for text in texts if form in text]:

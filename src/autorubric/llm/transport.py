@@ -19,8 +19,6 @@ LARGEST_ANSWER: Final = 32 << 20
 
 
 class Message(NamedTuple):
-    """One message of a chat request."""
-
     role: Role
     content: str
     cache_prefix: int = 0  # number of leading characters shared with other requests, for prefix caches

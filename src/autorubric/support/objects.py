@@ -1,4 +1,4 @@
-"""Types and small helpers: JSON, numbers, caches by identity, loggers, equal errors, garbage collection."""
+"""Types and small helpers: JSON, numbers, caches, context variables, loggers, errors, garbage collection."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ _MOST_KEPT: Final = 1024
 
 
 @contextmanager
-def set_within(variable: ContextVar[OwnerT], value: OwnerT) -> Iterator[None]:
+def set_within(variable: ContextVar[KeptT], value: KeptT) -> Iterator[None]:
     """Give a context variable a value inside the block, and in tasks that are started there."""
     token = variable.set(value)
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Literal, Protocol
@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from autorubric.errors import TokenUsage
 from autorubric.judges.prompts import neutralise
 from autorubric.llm.budget import Spending, SpendingLimitName
-from autorubric.support.objects import Json
+from autorubric.support.objects import Json, set_within
 
 HintStyle = Literal["counts", "reasons", "none"]
 """Content of the hints after a failed round: the failed criteria with sample counts, these and the judges'
@@ -138,14 +138,9 @@ class EvaluationTrace:
 _CURRENT: Final[ContextVar[EvaluationTrace | None]] = ContextVar("autorubric_strategy_trace", default=None)
 
 
-@contextmanager
-def record_evaluations(trace: EvaluationTrace) -> Iterator[None]:
+def record_evaluations(trace: EvaluationTrace) -> AbstractContextManager[None]:
     """Collect the evaluations that are made inside the `with` block in the trace."""
-    token = _CURRENT.set(trace)
-    try:
-        yield
-    finally:
-        _CURRENT.reset(token)
+    return set_within(_CURRENT, trace)
 
 
 def current_trace() -> EvaluationTrace:
