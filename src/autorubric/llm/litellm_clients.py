@@ -137,13 +137,11 @@ async def _check_request(request: Request) -> None:
     request.headers["accept-encoding"] = _ACCEPTED
     guard.request, guard.status, guard.body, guard.is_complete = request, 0, bytearray(), False
     if withheld := guard.sent_variable(guard.forbidden):
-        guard.problem = (
-            AuthenticationError,
-            (
-                f"no request was sent: it contains the key in {withheld}, which does not belong to "
-                f"{guard.address()}; use --api-key-env NAME (api_key_env in an LLMConfig)"
-            ),
+        told = (
+            f"no request was sent: it contains the key in {withheld}, which does not belong to "
+            f"{guard.address()}; use --api-key-env NAME (api_key_env in an LLMConfig)"
         )
+        guard.problem = AuthenticationError, told
         raise RequestError("the request contains a key of another provider", request=request)
 
 
