@@ -57,31 +57,18 @@ class Label(BaseModel):
 
 
 class LongRow(NamedTuple):
-    """One row of a long label table.
-
-    Attributes:
-        item_id: Id of the item.
-        criterion: Name of the criterion.
-        rater: Name of the rater.
-        rater_type: Type of the rater, `human` or `llm`; empty if the table has no types.
-        value: Raw text of the label.
-        sample: Index of the rater's sample, from 0.
-        reason: The rater's reason; empty if the table has no reasons.
-        confidence: Probability in [0, 1] that the label is correct; None if the table has no confidences.
-        line: Line number in the file.
-        probabilities: Probabilities of the answers, by label or by part and label; None if there are none.
-    """
+    """One row of a long label table."""
 
     item_id: str
     criterion: str
     rater: str
-    rater_type: str
-    value: str
-    sample: int
-    reason: str
-    confidence: float | None
-    line: int
-    probabilities: Mapping[str, Any] | None = None
+    rater_type: str  # `human` or `llm`; empty if the table has no types
+    value: str  # raw text of the label
+    sample: int  # index of the rater's sample, from 0
+    reason: str  # empty if the table has no reasons
+    confidence: float | None  # probability in [0, 1] that the label is correct
+    line: int  # in the file
+    probabilities: Mapping[str, Any] | None = None  # of the answers, by label or by part and label
 
 
 def _likely_columns(columns: Collection[str]) -> dict[str, list[str]]:
@@ -103,15 +90,10 @@ def read_long_table(
     *,
     probabilities: Mapping[str, str] | None = None,
 ) -> list[LongRow]:
-    """Read labels from a CSV or TSV file with one row per label or one column per rater.
+    """Read labels from a table with one row per label or one column per rater, or from an annotation page.
 
-    A long table has the columns `item_id, criterion, rater, value` and optionally `rater_type, sample,
-    reason, confidence, probabilities`; other columns are ignored. `probabilities` maps columns to the labels
-    whose probabilities they contain. With probabilities, `value` is optional. A wide table has `item_id`,
-    optionally `criterion`, and not both `rater` and `value`; each remaining column contains one annotator's
-    labels, and empty cells are skipped. Without a `criterion` column, rows have an empty criterion, which is
-    valid for rubrics with a single criterion. Other usual names of these columns are recognised, and `tell`
-    receives the choice.
+    probabilities: Labels by the columns that contain their probabilities.
+    tell: Receives the columns that were chosen, if they have other names.
     """
     faults = Faults.by_line(str(path), first=1)
     if format_of(path, suffixes=_SUFFIXES, error=DatasetError) == "jsonl":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections import Counter
@@ -19,7 +18,7 @@ import msgspec
 from autorubric.apps.drafts.provenance import Answered, json_digest
 from autorubric.errors import Fault, FileError
 from autorubric.support.objects import Json
-from autorubric.support.read import bounded_lines, parse_line
+from autorubric.support.read import bounded_lines, file_sha256, parse_line
 from autorubric.support.reading_errors import SyntaxFault, short_repr
 
 MOST_FAULTS: Final = 1000
@@ -28,19 +27,12 @@ MOST_FAULTS: Final = 1000
 
 @dataclass(frozen=True, kw_only=True)
 class Draft:
-    """One draft. The page on formats shows the attributes.
+    """One draft. The page on formats shows the attributes."""
 
-    Attributes:
-        id: Id of the draft as a string, by which records are found.
-        prompt: The prompt that the draft answers; None if unknown.
-        output: The content of the draft, as text or JSON data.
-        contract: The result of an automatic check of the output; None if there was no check.
-    """
-
-    id: str
-    prompt: Json
-    output: Json
-    contract: Json = None
+    id: str  # as a string, by which records are found
+    prompt: Json  # that the draft answers; None if unknown
+    output: Json  # text or JSON data
+    contract: Json = None  # the result of an automatic check of the output; None if there was no check
     line: int = 0  # in the file, starting at 1
     offset: int = 0  # of the line, in bytes
     written_id: str | int = ""  # as written in the file
@@ -97,8 +89,7 @@ def input_digest(path: Path) -> str:
     if next(lines_of(path), None) is None:
         message = "the file is empty; it must contain one JSON object per line"
         raise FileError(str(path), [Fault(path="", message=message)])
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return file_sha256(path)
 
 
 def draft_of(line: DraftLine) -> Draft | LineFault:
