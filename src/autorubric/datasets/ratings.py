@@ -57,18 +57,31 @@ class Label(BaseModel):
 
 
 class LongRow(NamedTuple):
-    """One row of a long label table."""
+    """One row of a long label table. The page on formats shows the attributes.
+
+    Attributes:
+        item_id: Id of the item.
+        criterion: Name of the criterion.
+        rater: Name of the rater.
+        rater_type: Type of the rater, `human` or `llm`; empty if the table has no types.
+        value: Raw text of the label.
+        sample: Index of the rater's sample, from 0.
+        reason: The rater's reason; empty if the table has no reasons.
+        confidence: Probability in [0, 1] that the label is correct; None if the table has no confidences.
+        line: Line number in the file.
+        probabilities: Probabilities of the answers, by label or by part and label; None if there are none.
+    """
 
     item_id: str
     criterion: str
     rater: str
-    rater_type: str  # `human` or `llm`; empty if the table has no types
-    value: str  # raw text of the label
-    sample: int  # index of the rater's sample, from 0
-    reason: str  # empty if the table has no reasons
-    confidence: float | None  # probability in [0, 1] that the label is correct
-    line: int  # in the file
-    probabilities: Mapping[str, Any] | None = None  # of the answers, by label or by part and label
+    rater_type: str
+    value: str
+    sample: int
+    reason: str
+    confidence: float | None
+    line: int
+    probabilities: Mapping[str, Any] | None = None
 
 
 def _likely_columns(columns: Collection[str]) -> dict[str, list[str]]:

@@ -122,7 +122,7 @@ def _place(
 def grouped_positions(
     groups: Sequence[Hashable], labels: Sequence[Sequence[Hashable]], shares: Sequence[float], seed: int
 ) -> list[list[int]]:
-    """Return the positions in each part; groups are assigned whole, the largest first."""
+    """Return the positions in each part; groups are assigned whole, in descending order of size."""
     members: dict[Hashable, list[int]] = {}
     for position, group in enumerate(groups):
         members.setdefault(group, []).append(position)

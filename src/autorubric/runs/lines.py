@@ -58,12 +58,19 @@ class StoredVote(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredItem(GradedItem):
-    """The result of a finished item as stored in a run folder. The page on formats shows the attributes."""
+    """The result of a finished item as stored in a run folder. The page on formats shows the attributes.
 
-    basis: str = ""  # digest of the judges, the shared rubric and the policies, on which the figures depend
-    dataset: str = ""  # digest of the dataset
-    fingerprint: str = ""  # digest of the parts of the item on which the figures depend
-    votes: tuple[int, ...] = ()  # offsets of the item's votes in `votes.jsonl`
+    Attributes:
+        basis: Digest of the judges, the shared rubric and the policies, on which the figures depend.
+        dataset: Digest of the dataset.
+        fingerprint: Digest of the parts of the item on which the figures depend.
+        votes: Offsets of the item's votes in `votes.jsonl`.
+    """
+
+    basis: str = ""
+    dataset: str = ""
+    fingerprint: str = ""
+    votes: tuple[int, ...] = ()
 
     def fields(self) -> ItemFields:
         """Return the fields by name."""

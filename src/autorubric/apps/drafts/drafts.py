@@ -27,12 +27,19 @@ MOST_FAULTS: Final = 1000
 
 @dataclass(frozen=True, kw_only=True)
 class Draft:
-    """One draft. The page on formats shows the attributes."""
+    """One draft. The page on formats shows the attributes.
 
-    id: str  # as a string, by which records are found
-    prompt: Json  # that the draft answers; None if unknown
-    output: Json  # text or JSON data
-    contract: Json = None  # the result of an automatic check of the output; None if there was no check
+    Attributes:
+        id: Id of the draft as a string, by which records are found.
+        prompt: The prompt that the draft answers; None if unknown.
+        output: The content of the draft, as text or JSON data.
+        contract: The result of an automatic check of the output; None if there was no check.
+    """
+
+    id: str
+    prompt: Json
+    output: Json
+    contract: Json = None
     line: int = 0  # in the file, starting at 1
     offset: int = 0  # of the line, in bytes
     written_id: str | int = ""  # as written in the file
