@@ -31,7 +31,7 @@ _VERIFY = """
 import json, statistics, sys, time
 from pathlib import Path
 from autorubric import EvalResult
-from autorubric.runs.dataset_copy import sha256_of
+from autorubric.support.read import file_sha256
 from autorubric.support.record_log import crc_of, is_intact, log_lines
 
 run = Path(sys.argv[1]) / "run"
@@ -39,7 +39,7 @@ mark = json.loads((run / "manifest.json").read_text(encoding="utf-8"))["mark"]
 lines = [(raw, offset) for _, offset, raw in log_lines(run / "items.jsonl", 0)]
 
 def verify():
-    sha256_of(run / "dataset.jsonl")
+    file_sha256(run / "dataset.jsonl")
     crc_of(run / "votes.jsonl", (run / "votes.jsonl").stat().st_size)
     assert all(is_intact(*line, mark) for line in lines)
 

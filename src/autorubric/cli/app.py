@@ -47,10 +47,7 @@ class Without:
 
 
 def guarded(command: Callable[..., Exit]) -> Callable[..., None]:
-    """Wrap a command so that it prints errors as messages and exits with the code that it returns.
-
-    A parameter whose type is a dataclass is a group: each of its fields becomes an option, in its place.
-    """
+    """Wrap a command so that it prints errors as messages and exits with the code that it returns."""
     parameters, groups = _expand_groups(command)
 
     @wraps(command)

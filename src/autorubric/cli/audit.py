@@ -23,6 +23,7 @@ from autorubric.runs.result import EvalResult
 from autorubric.scoring.report_builder import GradingPolicy
 from autorubric.scoring.reports import verdicts_by_judge
 from autorubric.support.blocks import Block, Cell, TableBlock, TextBlock
+from autorubric.support.reading_errors import list_first
 
 NO_LABELS: Final = "no item has a label; pass the labelled dataset with --dataset"
 ONE_JUDGE: Final = "fewer than two judges"
@@ -83,7 +84,7 @@ class Audit:
         dataset = self._result.dataset
         found = {dataset.item_id(one.item_idx): one for one in self._result.item_results}
         if item_id not in found:
-            raise ArgumentError(f"--item {item_id!r} is not in the run. Items: {_list_ids(list(found))}")
+            raise ArgumentError(f"--item {item_id!r} is not in the run. Items: {list_first(list(found), 5)}")
         one = found[item_id]
         if one.report is None:
             raise ArgumentError(f"--item {item_id!r} has no report: {one.error}")
@@ -179,10 +180,6 @@ def _why_no_components(found: VarianceComponents) -> str | None:
     if any(one.phi.value is not None for one in studies):
         return None
     return f"variance components are undefined ({found.score.phi.reason})"
-
-
-def _list_ids(ids: Sequence[str]) -> str:
-    return ", ".join(ids[:5]) + (f" and {len(ids) - 5} more" if len(ids) > 5 else "")
 
 
 def _without_criteria(report: JudgeReport) -> dict[str, Any]:

@@ -142,9 +142,10 @@ def _figures(measured: MetricsResult) -> list[Block]:
         text="Kappa measures agreement beyond chance: 0 is chance level, 1 is perfect. On ordinal criteria, "
         "a near miss gets partial credit.",
     )
+    means = (_pair(rater.criterion_accuracy, rater.mean_kappa) for _, rater in raters)
     per_criterion = TableBlock(
         columns=("criterion", "level", "n", *(name for name, _ in raters)),
-        rows=(*_criterion_rows(raters), _mean_row(raters)),
+        rows=(*_criterion_rows(raters), ("mean", "", "", *means)),
     )
     scores = TableBlock(
         title="Reply scores compared with label scores",
@@ -177,10 +178,6 @@ def _criterion_rows(raters: Sequence[tuple[str, RaterMetrics]]) -> Iterator[tupl
         found = [{one.name: one for one in rater.per_criterion}.get(of_first.name) for _, rater in raters]
         cells = (_pair(criterion_figure(one, "accuracy"), criterion_figure(one, "kappa")) for one in found)
         yield (of_first.name, of_first.criterion_type, of_first.n_samples, *cells)
-
-
-def _mean_row(raters: Sequence[tuple[str, RaterMetrics]]) -> tuple[Cell, ...]:
-    return ("mean", "", "", *(_pair(rater.criterion_accuracy, rater.mean_kappa) for _, rater in raters))
 
 
 def _pair(accuracy: float | None, kappa: float | None) -> str:

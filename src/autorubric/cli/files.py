@@ -159,11 +159,7 @@ def validate(
 
 
 def _check_texts(file: Path, dataset: autorubric.RubricDataset) -> None:
-    """Check that every submission has a text.
-
-    A dataset in which all submissions are null is valid: the texts are stored elsewhere, as for recorded
-    votes.
-    """
+    """Check that every submission has a text."""
     empty, missing = [], []
     for i, item in enumerate(dataset):
         if item.submission is None:
@@ -175,6 +171,7 @@ def _check_texts(file: Path, dataset: autorubric.RubricDataset) -> None:
         if any(not text.strip() for text in texts):
             message = "the submission is empty; there is nothing to judge"
             empty.append(Fault(path=f"item {dataset.item_id(i)!r}", message=message))
+    # If all submissions are null, the texts are stored elsewhere, as for recorded votes.
     if len(missing) < len(dataset):
         empty += missing
     if empty:
@@ -234,7 +231,8 @@ def schema(run: OfRunFile = False) -> Exit:
     return Exit.DONE
 
 
-# Letters of other alphabets (Cyrillic, Greek, Armenian, Cherokee, Lisu, Coptic, Latin small capitals),
+# From the confusable characters in Unicode Technical Standard #39, section 4:
+# letters of other alphabets (Cyrillic, Greek, Armenian, Cherokee, Lisu, Coptic, Latin small capitals),
 # quotation marks, dashes and signs that resemble another character in most fonts. Full-width,
 # mathematical and Roman characters are not included, because they have compatibility forms. In each word,
 # the first character is followed by the characters that resemble it.
@@ -252,13 +250,7 @@ _GAPS: Final = re.compile(rf"[\s\u2800\ufff9-\ufffb{INVISIBLE}]+")
 
 
 def similar_names(names: Iterable[str]) -> list[tuple[str, str]]:
-    """Return pairs of names that look alike, pairing each name with the first earlier name it resembles.
-
-    Two names look alike if they differ only in case, whitespace, invisible characters, or characters that
-    look similar in most fonts: letters of other alphabets, `I`, `l`, `1` and `|`, `O` and `0`, dashes, and
-    quotation marks. These characters are a subset of the confusable characters in Unicode Technical Standard
-    #39, section 4: single characters that look like an ASCII letter, digit or common symbol.
-    """
+    """Return pairs of names that look alike, pairing each name with the first earlier name it resembles."""
     earlier: dict[str, str] = {}
     pairs = []
     for name in names:

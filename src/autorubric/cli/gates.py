@@ -60,10 +60,7 @@ class ScoreGate:
     def exit_code(
         self, score: float | None, verdicts: VerdictCounts | None = None, *, unjudged: int = 0
     ) -> Exit:
-        """Return the exit code for a score, and print a notice if a gate fails.
-
-        Without `max_lost`, the limit is `MAX_LOST` if `fail_under` is set; otherwise there is no limit.
-        """
+        """Return the exit code for a score, and print a notice if a gate fails."""
         is_gate = self.fail_under is not None or self.max_lost is not None
         if verdicts is not None and is_gate and too_many_missing(verdicts, self.max_lost):
             return Exit.UNJUDGED

@@ -81,14 +81,11 @@ class TextSource:
                 "--submission, --prompt, --id, --truth and --meta name columns; pass a table with --file "
                 f"({', '.join(_TABLES)})"
             )
-        text = self._read_text()
+        if (self.text is None) == (file is None):
+            raise ArgumentError("pass the text either as an argument or with --file; - reads standard input")
+        text = read_input(file) if self.text is None or self.text == "-" else self.text
         item = autorubric.DataItem(submission=text, prompt=self.query, reference_submission=self.reference)
         return item, self.item_id
-
-    def _read_text(self) -> str:
-        if (self.text is None) == (self.file is None):
-            raise ArgumentError("pass the text either as an argument or with --file; - reads standard input")
-        return read_input(self.file) if self.text is None or self.text == "-" else self.text
 
     def _row(self, dataset: autorubric.RubricDataset, file: Path) -> autorubric.DataItem:
         """Return the row of a table with the id, or its only row."""

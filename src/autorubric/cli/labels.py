@@ -245,7 +245,8 @@ def merge(  # noqa: PLR0913 - one parameter per option
         )
     merged.dataset.to_file(out)
     notice(*merged.notices)
-    agreement = _agreement(merged.dataset)
+    several = len(_ratings(merged.dataset)[1]) > 1
+    agreement = autorubric.metrics.human_agreement(merged.dataset) if several else None
     if as_json:
         content: dict[str, Any] = {"out": str(out), "labels": merged.n_labels, "raters": list(merged.raters)}
         figures = None if agreement is None else agreement.to_dict()
@@ -274,12 +275,6 @@ def _ratings(dataset: autorubric.RubricDataset) -> tuple[int, set[str]]:
     """Return the number of ratings in a dataset and the names of the raters."""
     rated = [dataset.item_ratings(at) for at in range(len(dataset))]
     return sum(len(labels) for one in rated for labels in one.values()), {who for one in rated for who in one}
-
-
-def _agreement(dataset: autorubric.RubricDataset) -> autorubric.metrics.HumanAgreement | None:
-    """Return the agreement among annotators, or None if there are fewer than two."""
-    raters = {rater for i in range(len(dataset)) for rater in dataset.item_ratings(i)}
-    return autorubric.metrics.human_agreement(dataset) if len(raters) > 1 else None
 
 
 ItemsFile = Annotated[

@@ -205,10 +205,7 @@ def _scalar_table(block: ScalarBlock) -> RenderableType:
 def _table_parts(
     columns: Sequence[str], rows: Sequence[Sequence[Cell]], width: int
 ) -> Iterator[RenderableType]:
-    """Yield the table, or several tables that repeat the first column if its columns do not fit.
-
-    Continued tables omit rows that are empty in them.
-    """
+    """Yield the table, or several tables that repeat the first column if its columns do not fit."""
     texts = [[printable(as_text(cell)) for cell in row] for row in rows]
     widths = [max(map(_width, [name, *(row[at] for row in texts)])) for at, name in enumerate(columns)]
     for part, chosen in enumerate(_column_groups(widths, width)):

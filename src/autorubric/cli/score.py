@@ -182,8 +182,7 @@ def _blocks(before: autorubric.EvalResult, after: autorubric.EvalResult) -> list
 
 
 def _json(run: Path, before: autorubric.EvalResult, after: autorubric.EvalResult) -> dict[str, Any]:
-    errors = dict(after.errors)
-    ids = {after.dataset.item_id(at): error for at, error in errors.items()}
+    ids = {after.dataset.item_id(at): error for at, error in after.errors}
     return {
         "run": str(run),
         "mean_score_before": mean_score(before),

@@ -34,12 +34,10 @@ def _demand_timeout(timeout: float) -> None:
 def evaluate_file(
     file: Path, arguments: Mapping[str, Any], config: Path | None, timeout: float, fail_under: str | None
 ) -> tuple[CritiqueResponse, bool]:
-    """Return the response and whether its score is below `fail_under`.
-
-    Errors in the command line or its files are reported before any call, with exit code 2.
-    """
+    """Return the response and whether its score is below `fail_under`."""
     table = provider_table(config)
     request = None
+    # Errors in the command line or its files are reported before any call.
     try:
         least = _required_score(fail_under, arguments["scoring_scale"])
         _demand_timeout(timeout)

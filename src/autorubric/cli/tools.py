@@ -191,11 +191,8 @@ def _bar(share: float | None) -> str:
 
 
 def _issues_block(group: CritiqueGroup) -> TableBlock:
-    """Return the issues of a criterion, the most severe first.
-
-    Location and suggestion are printed below the description. As separate columns, they would end up in
-    separate tables on a narrow terminal, where it would be unclear which issue a suggestion belongs to.
-    """
+    """Return the issues of a criterion, the most severe first."""
+    # On a narrow terminal, separate columns for location and suggestion would end up in separate tables.
     rows = []
     for one in group.issues:
         parts = (one.description, one.location, one.suggestion and f"Suggestion: {one.suggestion}")

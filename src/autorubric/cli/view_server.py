@@ -211,10 +211,8 @@ class RunPage:
 
 
 def _demand_label(criterion: BaseCriterion, value: Json) -> None:
-    """Raise an error unless the value is a label in text or of the type that the page saves.
-
-    Other values that a criterion reads, such as `true` for MET, would be saved as they are.
-    """
+    """Raise an error unless the value is a label in text or of the type that the page saves."""
+    # Other values that a criterion reads, such as `true` for MET, would be saved as they are.
     answer = None
     with suppress(ReplyError):
         answer = criterion.parse_truth(value)
@@ -249,12 +247,7 @@ _MOST_BYTES: Final = 1 << 20
 
 
 class ViewServer(ThreadingHTTPServer):
-    """An HTTP server for a single page.
-
-    Every request path must contain the token. Requests with a foreign `Host` are rejected, so that a domain
-    that resolves to the loopback address cannot read the page. A POST request must have this server's
-    `Origin`, so that other pages cannot save labels.
-    """
+    """An HTTP server for a single page; every request path must contain the token."""
 
     daemon_threads = True
 
@@ -263,6 +256,7 @@ class ViewServer(ThreadingHTTPServer):
         self.token = secrets.token_urlsafe(24)
         super().__init__((HOST, port), _Handler)
         names = (HOST, "localhost")
+        # A domain that resolves to the loopback address cannot read the page, and other pages save no labels.
         self.hosts = frozenset(f"{name}:{self.server_port}" for name in names)
         self.origins = frozenset(f"http://{host}" for host in self.hosts)
 

@@ -52,17 +52,7 @@ class CsvTable(NamedTuple):
 
 
 def read_csv(path: str | Path) -> CsvTable:
-    """Read a CSV or TSV file whose first line, or first line after `sep=`, contains the column names.
-
-    The delimiter of a TSV file is a tab, that of a CSV file a comma, semicolon, tab or vertical bar. If the
-    header contains several of these, the one that divides the first rows into the most cells, with the same
-    number in each row, is used. A first line `sep=` names the delimiter. Rows of empty cells are skipped, as
-    are empty cells after the last column. In a file with tabs whose quotation marks do not enclose cells,
-    they are text.
-
-    The encoding is UTF-8, or UTF-16 with a byte order mark; other files are read as Windows-1252 with a
-    warning.
-    """
+    """Read a CSV or TSV file whose first line, or first line after `sep=`, contains the column names."""
     text, encoding = _decode(path)
     marked = _SEPARATOR.match(text)
     delimiter = "\t" if Path(path).suffix.lower() == ".tsv" else _delimiter_of(text)
@@ -160,7 +150,7 @@ def make_distinct(names: Iterable[str], taken: Iterable[str] = ()) -> tuple[list
 
 
 def _delimiter_of(text: str) -> str:
-    """Detect the character that separates the columns; see `read_csv`."""
+    """Return the delimiter in the header; of several, the one that yields the most cells."""
     head = _QUOTED.sub("", text[:_LONGEST_HEAD]).split("\n", 1)[0]
     found = [one for one in _DELIMITERS if one in head]
     if len(found) < 2:

@@ -157,16 +157,13 @@ class RubricDataset(BaseDataset):
         return [json.dumps(item.metadata[group], sort_keys=True) for item in self._items]
 
     def _no_key(self, i: int, argument: str, key: str) -> str:
-        there = sorted(self._items[i].metadata)
-        criteria = f"; criteria: {', '.join(self._names_of(i))}" * (argument == "stratify")
+        there, rubric = sorted(self._items[i].metadata), self._rubric_of(i)
+        names = rubric.names if rubric is not None else ("none",)
+        criteria = f"; criteria: {', '.join(names)}" * (argument == "stratify")
         return (
             f"{argument}={key!r}: item {self.item_id(i)!r} has no metadata key {key!r}; keys: "
             f"{', '.join(there) or 'none'}{criteria}. You can also pass a function of an item"
         )
-
-    def _names_of(self, i: int) -> Sequence[str]:
-        rubric = self._rubric_of(i)
-        return rubric.names if rubric is not None else ("none",)
 
     def with_ratings(
         self,

@@ -141,8 +141,10 @@ def guess_fields(
     if not fields and not unknown:
         return None
     found: FieldMap = {**fields}
-    free = {column: plain_name(column) for column in unknown if column not in _named_in(fields)}
     truth = fields.get("truth", {})
+    named = {*(truth.values() if isinstance(truth, Mapping) else ()), *fields.get("metadata", ())}
+    named |= {str(fields[field]) for field in _PLAIN if field in fields}  # type: ignore[literal-required]
+    free = {column: plain_name(column) for column in unknown if column not in named}
     if not isinstance(truth, str) and rubric is not None:
         criteria = [name for name in rubric.names if TRUTH + name not in columns and name not in truth]
         columns_by_name = {name: column for column, name in reversed(free.items())}
@@ -213,15 +215,6 @@ def missing_submission(columns: Sequence[str]) -> str:
     )
 
 
-def _named_in(fields: FieldMap) -> set[str]:
-    truth = fields.get("truth", {})
-    labels = list(truth.values()) if isinstance(truth, Mapping) else []
-    return {str(fields[field]) for field in _PLAIN if field in fields} | {  # type: ignore[literal-required]
-        *labels,
-        *fields.get("metadata", ()),
-    }
-
-
 def plain_name(column: str) -> str:
     """Return the name of a column in lower case, with `_` between words."""
     return "_".join(column.lower().replace("-", " ").replace("_", " ").split())
@@ -235,11 +228,8 @@ def _are_ids(column: str, values: _Values) -> bool:
 def _likely_labels(
     free: Mapping[str, str], criteria: Sequence[str], rubric: Rubric, values: _Values
 ) -> dict[str, str]:
-    """Return the likely label columns by criterion.
-
-    If a criterion has a name that is common for texts, such as `summary`, the column of that name counts as
-    a label column only if every cell is a label.
-    """
+    """Return the likely label columns by criterion."""
+    # A column with a name that is common for texts, such as `summary`, must contain only labels.
     texts = {name for rule in _RULES.values() for names in rule for name in names.split()} | {*_PLAIN}
     found = {}
     for name in reversed(criteria):

@@ -72,11 +72,7 @@ def _are_ascii(given: Collection[Any]) -> bool:
 
 
 def to_json_cell(cell: Any) -> Json:
-    """Return a cell of a table as JSON.
-
-    Dates and times become text in ISO 8601, and sets sorted lists; everything else that JSON lacks, such as a
-    decimal or infinity, becomes its text.
-    """
+    """Return a cell of a table as JSON; what JSON lacks, such as a decimal or infinity, becomes its text."""
     if cell is None or isinstance(cell, (str, bool, int)) or (type(cell) is float and math.isfinite(cell)):
         return cell
     try:
@@ -378,13 +374,9 @@ def truth_of(item: DataItem, rubric: Rubric | None, rule: TruthRule | None) -> d
 
 
 def truth_label(labels: Sequence[Json], criterion: BaseCriterion | None, rule: TruthRule | None) -> Json:
-    """Combine several raters' labels, or return None if the rule selects none or all raters abstained.
-
-    Labels are compared after parsing, so that `yes` and `MET` are equal. A number that is not an allowed
-    answer is replaced by the lower median. A criterion with parts has a label if each of its parts has one.
-    Without a criterion there is no scale, and unparsed labels are compared.
-    """
+    """Combine several raters' labels, or return None if the rule selects none or all raters abstained."""
     if criterion is None:
+        # Without a scale, unparsed labels are compared.
         return _agreed_code([Answer(code=label) for label in labels], "nominal", (), rule, "without a rubric")
     answers = [answer for label in labels if (answer := criterion.parse_truth(label)) is not None]
     if criterion.part_fields:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from autorubric.datasets.csv_files import CSV_SUFFIXES, read_csv, replace_cells
 from autorubric.datasets.dataset import RubricDataset
@@ -42,11 +42,6 @@ class MergedLabels:
     n_labels: int
     raters: tuple[str, ...]
     notices: tuple[str, ...]
-
-
-class _Cell(NamedTuple):
-    item_id: str
-    criterion: str
 
 
 def merge_labels(
@@ -155,16 +150,16 @@ class _LabelMerger:
 
     def keep_last(self, labels: Sequence[Label]) -> list[Label]:
         """Return each rater's last label for each criterion of an item, by time and then by order."""
-        found: dict[tuple[str, _Cell], list[Label]] = {}
+        found: dict[tuple[str, str, str], list[Label]] = {}
         for label in labels:
-            found.setdefault((label.rater, _Cell(label.item_id, label.criterion)), []).append(label)
+            found.setdefault((label.rater, label.criterion, label.item_id), []).append(label)
         kept = []
-        for (rater, cell), given in found.items():
+        for (rater, criterion, item_id), given in found.items():
             chosen = _latest(given)
             if any(one.value != chosen.value for one in given):
                 self.notices.append(
-                    f"{rater!r} labelled {cell.criterion!r} of {cell.item_id!r} {len(given)} times; the last "
-                    f"label counts, {short_repr(chosen.value)} ({chosen.source})"
+                    f"{rater!r} labelled {criterion!r} of {item_id!r} {len(given)} times; the last label "
+                    f"counts, {short_repr(chosen.value)} ({chosen.source})"
                 )
             kept.append(chosen)
         return kept
@@ -203,20 +198,20 @@ class _LabelMerger:
         self, labels: Iterable[Label], disputed_votes: Mapping[str, Mapping[str, Any]], *, latest: bool
     ) -> list[Label]:
         """Return one label for each disputed criterion of an item: the latest, or none if they differ."""
-        cells: dict[_Cell, list[Label]] = {}
+        cells: dict[tuple[str, str], list[Label]] = {}
         outside = 0
         for label in labels:
             if label.criterion in disputed_votes.get(label.item_id, {}):
-                cells.setdefault(_Cell(label.item_id, label.criterion), []).append(label)
+                cells.setdefault((label.criterion, label.item_id), []).append(label)
             else:
                 outside += 1
         if outside:
             self.notices.append(f"skipped {outside} labels of criteria that were not in dispute")
         kept = []
-        for cell, given in cells.items():
+        for (criterion, item_id), given in cells.items():
             if not latest and any(one.value != given[0].value for one in given):
                 votes = ", ".join(f"{one.rater!r} says {short_repr(one.value)}" for one in given)
-                self.notices.append(f"{cell.criterion!r} of {cell.item_id!r} was not decided because {votes}")
+                self.notices.append(f"{criterion!r} of {item_id!r} was not decided because {votes}")
             else:
                 kept.append(_latest(given))
         return kept
@@ -266,12 +261,7 @@ def check_savable(dataset: RubricDataset, path: str | Path) -> None:
 def save_truth(
     dataset: RubricDataset, path: str | Path, cells: LabelCells, fields: FieldMap | None = None
 ) -> None:
-    """Save new labels of a dataset to the file that the dataset was read from.
-
-    In a CSV or TSV file, only the cells of these labels change; other encodings are converted to UTF-8. If
-    a criterion has no column, the column `truth.<criterion>` is added. Files in other formats are rewritten
-    completely.
-    """
+    """Save new labels to the file that the dataset was read from; in a CSV file, only their cells change."""
     if Path(path).suffix.lower() not in CSV_SUFFIXES:
         dataset.to_file(path)
         return

@@ -18,11 +18,7 @@ _SMALLEST = 1024
 
 
 class IdIndex:
-    """An index from ids to positions that uses less memory than a dict of strings.
-
-    The index is an open-addressing hash table of 8-byte hashes and 4-byte positions. If two ids have the
-    same hash, the ids themselves are compared, so that collisions do not cause errors.
-    """
+    """An open-addressing hash table from ids to positions, which uses less memory than a dict of strings."""
 
     def __init__(self, id_at: Callable[[int], str]) -> None:
         self._id_at = id_at
@@ -76,18 +72,10 @@ class LazyRows(Protocol):
     source: str
 
     def __len__(self) -> int: ...
-
     def __iter__(self) -> Iterator[Any]: ...
-
     def __getitem__(self, position: int, /) -> Any: ...
-
-    def place(self, position: int) -> FilePath:
-        """Return the path of the row inside the file, for error messages."""
-        ...
-
-    def line_of(self, position: int) -> int | None:
-        """Return the line number of the row; None if the format has no lines."""
-        ...
+    def place(self, position: int) -> FilePath: ...  # the path of the row inside the file, for errors
+    def line_of(self, position: int) -> int | None: ...  # None if the format has no lines
 
 
 ReadRow = Callable[[Any, int, Faults], DataItem | None]
@@ -102,11 +90,7 @@ class KnownLine(NamedTuple):
 
 
 class LazyItems(Sequence[DataItem]):
-    """The items of a dataset, which are read from a file on each access, one at a time.
-
-    Iteration performs the same checks as reading the whole file, including that ids are unique. If an item
-    has errors, they are reported together with those of the following items.
-    """
+    """The items of a dataset, which are read from a file on each access, one at a time."""
 
     def __init__(self, rows: LazyRows, read: ReadRow, *, distinct: bool = False) -> None:
         self.rows = rows

@@ -150,9 +150,8 @@ class _PromptfooReader:
         if rubric is None or len(self._faults) > before:
             return None
         texts = [prompt or "", *(text for form in criteria for text in _texts(form))]
-        self.unfilled.update(
-            {f"{{{{{name}}}}}" for text in texts for name in _missing_variables(text, values)}
-        )
+        names = {name for text in texts for name in _VARIABLE.findall(text)}
+        self.unfilled.update(f"{{{{{name}}}}}" for name in names if _value_of(name, values) is _MISSING)
         own = test.get("threshold", default.get("threshold"))
         metadata = {"vars": values, "thresholds": thresholds, "threshold": own}
         return DataItem(
@@ -294,12 +293,6 @@ def _fill_variables(text: str, values: Mapping[str, Any]) -> str:
         return found[0] if held is _MISSING else str(held)
 
     return _VARIABLE.sub(value, text)
-
-
-def _missing_variables(text: str, values: Mapping[str, Any]) -> list[str]:
-    """Return the names of the variables in a text that have no value."""
-    names = dict.fromkeys(_VARIABLE.findall(text))
-    return [name for name in names if _value_of(name, values) is _MISSING]
 
 
 def _value_of(name: str, values: Mapping[str, Any]) -> Any:

@@ -57,7 +57,7 @@ class Label(BaseModel):
 
 
 class LongRow(NamedTuple):
-    """One row of a long label table.
+    """One row of a long label table. The page on formats shows the attributes.
 
     Attributes:
         item_id: Id of the item.
@@ -103,15 +103,10 @@ def read_long_table(
     *,
     probabilities: Mapping[str, str] | None = None,
 ) -> list[LongRow]:
-    """Read labels from a CSV or TSV file with one row per label or one column per rater.
+    """Read labels from a table with one row per label or one column per rater, or from an annotation page.
 
-    A long table has the columns `item_id, criterion, rater, value` and optionally `rater_type, sample,
-    reason, confidence, probabilities`; other columns are ignored. `probabilities` maps columns to the labels
-    whose probabilities they contain. With probabilities, `value` is optional. A wide table has `item_id`,
-    optionally `criterion`, and not both `rater` and `value`; each remaining column contains one annotator's
-    labels, and empty cells are skipped. Without a `criterion` column, rows have an empty criterion, which is
-    valid for rubrics with a single criterion. Other usual names of these columns are recognised, and `tell`
-    receives the choice.
+    probabilities: Labels by the columns that contain their probabilities.
+    tell: Receives the columns that were chosen, if they have other names.
     """
     faults = Faults.by_line(str(path), first=1)
     if format_of(path, suffixes=_SUFFIXES, error=DatasetError) == "jsonl":

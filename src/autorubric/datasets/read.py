@@ -80,20 +80,14 @@ class DatasetReader:
         self, header: Mapping[str, Json], *, header_at: FilePath = (), rubric: Rubric | None = None
     ) -> Contents:
         """Return the shared data of a dataset without its items; for the arguments, see `contents`."""
-        shared = self._header(header, header_at)
-        return shared if rubric is None else shared._replace(rubric=rubric)
-
-    def _header(self, given: Mapping[str, Json], at: FilePath) -> Contents:
-        fault = format_fault(given.get("format", 1), FORMAT)
-        if fault:
-            self.faults.add((*at, "format"), fault)
+        if fault := format_fault(header.get("format", 1), FORMAT):
+            self.faults.add((*header_at, "format"), fault)
             # The keys of another format version are unknown.
             self.faults.raise_as(DatasetError)
-        header = self.faults.validate(Header, given, at) or Header()
-        rubric = self.rubric(given.get("rubric"), (*at, "rubric"))
-        return Contents(
-            header.prompt, rubric, header.name, header.reference_submission, header.metadata, items=[]
-        )
+        read = self.faults.validate(Header, header, header_at) or Header()
+        own = self.rubric(header.get("rubric"), (*header_at, "rubric"))
+        rubric = own if rubric is None else rubric
+        return Contents(read.prompt, rubric, read.name, read.reference_submission, read.metadata, items=[])
 
     def item(self, given: Json, at: FilePath) -> DataItem | None:
         """Parse one item; return None if it has errors."""

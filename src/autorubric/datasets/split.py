@@ -49,12 +49,9 @@ def _roundings(n_items: int, shares: Sequence[float]) -> list[list[int]]:
 def stratified_positions(strata: Sequence[Hashable], shares: Sequence[float], seed: int) -> list[list[int]]:
     """Return the positions in each part; a part contains its fraction of each stratum, rounded.
 
-    Rounding each stratum separately would change the sizes of the parts. The items that remain after rounding
-    down are therefore assigned by a flow, in which a part takes at most one further item of each stratum. A
-    solution exists for the sizes of `sizes_of` or for other roundings of the shares (controlled rounding).
-
-    References:
-        L. H. Cox: A Constructive Procedure for Unbiased Controlled Rounding. JASA 82(398), 1987.
+    Rounding each stratum separately would change the sizes of the parts, so the items that remain after
+    rounding down are assigned by a flow. A solution exists for the sizes of `sizes_of` or for other roundings
+    (L. H. Cox: A Constructive Procedure for Unbiased Controlled Rounding. JASA 82(398), 1987).
     """
     rng = random.Random(seed)
     members: dict[Hashable, list[int]] = {}
@@ -125,12 +122,7 @@ def _place(
 def grouped_positions(
     groups: Sequence[Hashable], labels: Sequence[Sequence[Hashable]], shares: Sequence[float], seed: int
 ) -> list[list[int]]:
-    """Return the positions in each part without dividing a group.
-
-    Groups are assigned in order of size, each to the part that is missing most of the group's items and
-    labels, counted as shares of all items and of all items with a label. Part sizes are therefore met only as
-    closely as the groups allow.
-    """
+    """Return the positions in each part; groups are assigned whole, in descending order of size."""
     members: dict[Hashable, list[int]] = {}
     for position, group in enumerate(groups):
         members.setdefault(group, []).append(position)
@@ -148,6 +140,7 @@ def grouped_positions(
     parts: list[list[list[int]]] = [[] for _ in shares]
     for row in order:
         held = Counter(label for position in row for label in labels[position])
+        # What the part is missing, as shares of all items and of all items with a label.
         need = [
             len(row) * room[at] / len(groups)
             + sum(n * lack[at][label] / totals[label] for label, n in held.items())
@@ -165,50 +158,32 @@ def grouped_positions(
 
 
 def split_positions(labels: Sequence[Sequence[Hashable]], sizes: Sequence[int], seed: int) -> list[list[int]]:
-    """Return the positions in each part, with label frequencies as equal in all parts as possible.
-
-    This is iterative stratification for items with several labels: the items with the rarest remaining label
-    are assigned first, each to the part that is missing that label most. Without labels the split is random.
-    """
-    order = list(range(len(labels)))
-    random.Random(seed).shuffle(order)
-    parts = _SplitParts(labels, sizes, random.Random(seed + 1))
+    """Return the positions in each part by iterative stratification, which keeps label frequencies equal."""
+    left = list(range(len(labels)))
+    random.Random(seed).shuffle(left)
+    rng = random.Random(seed + 1)
     remaining = Counter(label for held in labels for label in held)
-    left = order
+    lack = [{label: n * size / len(labels) for label, n in remaining.items()} for size in sizes]
+    room = list(sizes)
+    parts: list[list[int]] = [[] for _ in sizes]
+
+    def place(position: int, label: Hashable | None) -> None:
+        """Assign an item to the part that is missing `label` most; if tied, the one with the most room."""
+        ranks = [(lack[at].get(label, 0.0), room[at], rng.random()) for at in range(len(parts))]
+        best = max((at for at, free in enumerate(room) if free), key=lambda at: ranks[at])
+        parts[best].append(position)
+        room[best] -= 1
+        for held in labels[position]:
+            lack[best][held] -= 1
+
     while remaining:
         # `min` takes the first of equal labels, and a Counter keeps their order, so this is deterministic.
         rarest = min(remaining, key=lambda label: remaining[label])
         for position in [position for position in left if rarest in labels[position]]:
-            parts.place(position, rarest)
+            place(position, rarest)
             remaining.subtract(labels[position])
         left = [position for position in left if rarest not in labels[position]]
         remaining = +remaining
     for position in left:
-        parts.place(position, None)
-    return [sorted(members) for members in parts.members]
-
-
-class _SplitParts:
-    """The parts of a split, with the remaining room and the missing labels of each part."""
-
-    def __init__(
-        self, labels: Sequence[Sequence[Hashable]], sizes: Sequence[int], rng: random.Random
-    ) -> None:
-        self.members: list[list[int]] = [[] for _ in sizes]
-        self._labels = labels
-        self._room = list(sizes)
-        self._rng = rng
-        totals = Counter(label for held in labels for label in held)
-        self._lack = [{label: n * size / len(labels) for label, n in totals.items()} for size in sizes]
-
-    def place(self, position: int, label: Hashable | None) -> None:
-        """Assign an item to the part that is missing `label` most; if tied, the one with the most room."""
-        ranks = [
-            (self._lack[part].get(label, 0.0), self._room[part], self._rng.random())
-            for part in range(len(self.members))
-        ]
-        part = max((part for part, room in enumerate(self._room) if room), key=lambda part: ranks[part])
-        self.members[part].append(position)
-        self._room[part] -= 1
-        for held in self._labels[position]:
-            self._lack[part][held] -= 1
+        place(position, None)
+    return [sorted(part) for part in parts]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -29,33 +28,24 @@ from autorubric.errors import DatasetError, Fault
 from autorubric.rubric.rubric import Rubric
 from autorubric.support.json_text import parse_json
 from autorubric.support.objects import Json
-from autorubric.support.read import parse_line
+from autorubric.support.read import file_sha256, parse_line
 from autorubric.support.reading_errors import Faults, FilePath, SyntaxFault
 
 _ID = b'{"id":"'
 
 
 class PreviousSnapshot:
-    """An earlier copy of a dataset, in which lines of a new copy can be looked up.
-
-    While both copies have the same lines, nothing is kept in memory. After the first line that differs,
-    about a hundred bytes are kept per line.
-
-    kept: By position in the earlier copy, 1 if the new copy contains the item, otherwise 0. Items without an
-        id match only at the same position.
-    """
+    """An earlier copy of a dataset, in which lines of a new copy can be looked up."""
 
     def __init__(self, lines: Iterator[bytes], count: int, *, is_akin: bool) -> None:
-        self.kept = bytearray(count)
+        self.kept = bytearray(count)  # 1 if the new copy contains the item, by position in the earlier copy
         self.is_akin = is_akin
         self._lines = lines
+        # Filled at the first line that differs, with about a hundred bytes per line.
         self._elsewhere: dict[bytes, int] | None = None
 
     def has(self, position: int, line: bytes) -> bool:
-        """Return whether the earlier copy has this line of the new copy; each earlier line matches only once.
-
-        Positions must increase from call to call.
-        """
+        """Return whether the earlier copy has this line of the new copy; an earlier line matches once."""
         if self._elsewhere is None:
             before = next(self._lines, None)
             if line == before:
@@ -80,11 +70,7 @@ _FIRST_ID: Final = re.compile(rb'\{"id":("(?:[^"\\]|\\.)*")')
 
 
 class StreamedItems(LazyItems):
-    """The items of a JSON lines or Parquet file.
-
-    as_stored: Function that returns the line of a valid row in a copy, or None if this requires converting
-        the row to an item.
-    """
+    """The items of a JSON lines or Parquet file; `as_stored` returns the line of a valid row in a copy."""
 
     def __init__(
         self,
@@ -119,17 +105,11 @@ class StreamedItems(LazyItems):
 
     def source_sha256(self) -> str | None:
         """Return the SHA-256 of the file; None if items refer to rubric files."""
-        if not self._alone():
-            return None
-        with self._path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        return file_sha256(self._path) if self._alone() else None
 
 
 def has_dataset_keys(path: Path) -> bool:
-    """Return whether a JSON lines file is in the dataset format, so that no key mapping must be chosen.
-
-    A mapping would be chosen from the keys of all rows, and therefore not row by row.
-    """
+    """Return whether a JSON lines file is in the dataset format, so that no key mapping must be chosen."""
     # What is not a file, such as a pipe, is reported when it is read.
     if not path.is_file():
         return True
@@ -301,7 +281,10 @@ def stored_contents(
 ) -> Contents:
     """Return the dataset in a copy, which has a line for the shared data and then one line per item."""
     starts = line_starts(path) if starts is None else starts
-    found = _parse_header(LineRows(path, starts, 0)[0]) if starts else None
+    try:
+        found = json.loads(LineRows(path, starts, 0)[0]) if starts else None
+    except (ValueError, RecursionError):
+        found = None
     faults = Faults(str(path))
     if not isinstance(found, Mapping) or "format" not in found:
         faults.add((), "the first line is not a dataset header")
@@ -313,13 +296,6 @@ def stored_contents(
     faults.raise_as(DatasetError)
     rows = LineRows(path, starts, 1, substitutes)
     return shared._replace(items=CopiedItems(rows, _restore_item, distinct=True))
-
-
-def _parse_header(row: bytes) -> Json:
-    try:
-        return json.loads(row)
-    except (ValueError, RecursionError):
-        return None
 
 
 def _restore_item(row: bytes, position: int, faults: Faults) -> DataItem | None:

@@ -223,10 +223,7 @@ class TableReader:
             return None
 
     def _read_label(self, name: str, cell: str) -> Json:
-        """Return the label in a text, decoded from JSON if only the decoded value is valid for the rubric.
-
-        A text such as `N/A` that is not an answer of the criterion is not a label.
-        """
+        """Return the label in a text, decoded from JSON if only the decoded value is valid for the rubric."""
         if self._form == "json" or self._rubric is None:
             return cell
         criterion = self._rubric.by_name(name)

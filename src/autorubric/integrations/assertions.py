@@ -23,6 +23,7 @@ from autorubric.scoring.votes import JudgeVote
 from autorubric.support.blocks import printable
 from autorubric.support.concurrency import run_sync
 from autorubric.support.objects import is_number
+from autorubric.support.reading_errors import list_first
 
 _LONGEST: Final = 6000
 _VOTES: Final = 7
@@ -34,8 +35,9 @@ _TEXT: Final = 400
 def failure_message(report: EvaluationReport, min_score: float, text: str) -> str:
     """Describe a low score: list criteria with votes and reasons, starting with the largest losses."""
     judges = dict.fromkeys(vote.judge_id for one in report.report for vote in one.votes)
+    named = list_first([one_line(judge, _NAME) for judge in judges], _VOTES)
     score, least = _two_apart(report.score or 0.0, min_score)
-    lines = [f"score {score} is below the minimum of {least}; judged by {_list(list(judges))}"]
+    lines = [f"score {score} is below the minimum of {least}; judged by {named}"]
     if report.length_penalty:
         lines.append(f"the score includes a length penalty of {report.length_penalty:.3f}")
     ordered = sorted(report.report, key=_lost, reverse=True)
@@ -95,11 +97,6 @@ def _vote(vote: JudgeVote) -> str:
 
 def _answer(answer: object) -> str:
     return one_line(str(answer), _NAME)
-
-
-def _list(judges: list[str]) -> str:
-    named = ", ".join(one_line(judge, _NAME) for judge in judges[:_VOTES])
-    return named if len(judges) <= _VOTES else f"{named} and {len(judges) - _VOTES} more"
 
 
 RubricLike: TypeAlias = "Rubric | Mapping[str, Any] | Sequence[Any]"

@@ -180,10 +180,7 @@ async def _serve_stdio(tools: ToolServer) -> None:
 
 
 async def _lines_of_stdin() -> AsyncIterator[str]:
-    """Yield the lines of standard input in a way that lets Ctrl-C stop the process at once.
-
-    The SDK's reader uses a thread that the process waits for on exit.
-    """
+    """Yield the lines of standard input; unlike the SDK's reader, let Ctrl-C stop the process at once."""
     loop, lines = asyncio.get_running_loop(), asyncio.Queue[str | None]()
 
     def read() -> None:
@@ -220,10 +217,7 @@ async def serve_http(tools: ToolServer, address: HttpAddress) -> None:
 
 
 def _security(address: HttpAddress) -> TransportSecuritySettings:
-    """Return settings that prevent web pages from reaching a server on a loopback address.
-
-    Such a server accepts local host names only; on other addresses, the token protects the server.
-    """
+    """Prevent web pages from reaching a loopback address; on others, the token protects the server."""
     # Clients omit the default port.
     names = [f"{name}{port}" for name in _NAMES_OF_LOOPBACK | {address.name} for port in (":*", "")]
     return TransportSecuritySettings(
@@ -261,10 +255,7 @@ def guard_app(app: ASGIApp, token: str | None) -> ASGIApp:
 
 
 async def _post(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
-    """Pass a request to the application if its body may be a JSON-RPC message; otherwise reject it.
-
-    The SDK raises unhandled exceptions for some invalid bodies and misinterprets others.
-    """
+    """Reject a body that cannot be JSON-RPC, on which the SDK may fail; otherwise call the application."""
     try:
         body = await Request(scope, receive).body()
     except ClientDisconnect:

@@ -84,8 +84,9 @@ class TracedGrader(Grader):
         """Return the grader's votes on a task and record them in a separate span."""
         tracer = trace.get_tracer("autorubric", tracer_provider=self._provider)
         # Error messages may quote replies, so only the type of an error is recorded.
+        item = {"autorubric.item.id": task.item_id} if task.item_id else None
         with tracer.start_as_current_span(
-            "grade", attributes=_item(task), record_exception=False, set_status_on_exception=False
+            "grade", attributes=item, record_exception=False, set_status_on_exception=False
         ) as span:
             spans = _CallSpans(tracer, self._judges(), listener, self._content)
             try:
@@ -163,10 +164,6 @@ class _CallSpans:
         if self._content:
             span.set_attributes(_messages_of(event.exchanged, vote))
         span.end(ended)
-
-
-def _item(task: GradingTask) -> dict[str, str]:
-    return {"autorubric.item.id": task.item_id} if task.item_id else {}
 
 
 def _call(event: VoteCast) -> dict[str, Any]:

@@ -30,7 +30,6 @@ class PytestPanel:
     """The grader of a pytest run."""
 
     own: CriterionGrader
-    named: tuple[str, ...]  # the names of its judges, as passed by the user
     has_leave: bool  # whether models may be called, because the command line names a model
     is_default: bool  # whether no judge was named, so that the default judge is used
 
@@ -74,7 +73,6 @@ def panel_of(config: pytest.Config) -> PytestPanel:
         raise pytest.UsageError(str(error)) from None
     return PytestPanel(
         own=own,
-        named=tuple(named),
         has_leave=given is not None and bool(own.models),
         is_default=not given and not config.getini("rubric_judge"),
     )

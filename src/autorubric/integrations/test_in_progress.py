@@ -16,32 +16,16 @@ if TYPE_CHECKING:
 
 
 class RunPanel(Protocol):
-    """The grader of a pytest run, as assertions use it."""
+    """The grader of a pytest run, as assertions use it; implemented by `PytestPanel`."""
 
     @property
-    def is_default(self) -> bool:
-        """Whether no judge was named, so that the default judge is used."""
-        ...
-
-    def grader(self) -> CriterionGrader:
-        """Return the grader; skip the test if calls to models are disabled."""
-        ...
-
-    def demand_leave(self, grader: Grader) -> None:
-        """Skip the test if a grader calls models and the command line does not permit this."""
-        ...
+    def is_default(self) -> bool: ...
+    def grader(self) -> CriterionGrader: ...
+    def demand_leave(self, grader: Grader) -> None: ...
 
 
 class TestInProgress:
-    """A running test.
-
-    Attributes:
-        attempt: Index of the current repeat, starting at 0.
-        repeating: Whether the repeats have started.
-        passed: Number of passed repeats and total number of repeats; None until all repeats have run.
-        reports: Reports on the graded texts, in order.
-        judges: Ids of the judges that voted, in order of their first vote.
-    """
+    """A running test."""
 
     # pytest collects a class of this name if a test module imports it.
     __test__ = False
@@ -49,11 +33,12 @@ class TestInProgress:
     def __init__(self, panel: Callable[[], RunPanel], marked: dict[str, Any]) -> None:
         self.panel = panel
         self.marked = marked
-        self.attempt = 0
-        self.repeating = False
+        self.attempt = 0  # index of the current repeat
+        self.repeating = False  # whether the repeats have started
+        # Number of passed repeats and total number of repeats; None until all repeats have run.
         self.passed: tuple[int, int] | None = None
         self.reports: list[EvaluationReport] = []
-        self.judges: dict[str, None] = {}
+        self.judges: dict[str, None] = {}  # in order of their first vote
 
     def add_report(self, report: EvaluationReport) -> None:
         """Record a report and the judges that voted in it."""

@@ -17,6 +17,7 @@ from autorubric.runs.lines import item_of_line
 from autorubric.runs.manifest import DATASET, ITEMS, SUMS, log_entries
 from autorubric.runs.notices import Damage, describe_lines
 from autorubric.support.objects import Json
+from autorubric.support.read import file_sha256
 from autorubric.support.record_log import is_intact, log_lines
 
 _DIGEST = 8
@@ -55,12 +56,6 @@ def _digest(line: bytes) -> bytes:
     return hashlib.sha256(line).digest()[:_DIGEST]
 
 
-def sha256_of(file: Path) -> str:
-    """Return the SHA-256 of a file in hexadecimal."""
-    with file.open("rb") as opened:
-        return hashlib.file_digest(opened, "sha256").hexdigest()
-
-
 def stored_dataset(path: Path, manifest: Mapping[str, Json]) -> StoredDataset:
     """Return the judged dataset from a run folder as a stream; its checks need not be registered."""
     try:
@@ -80,7 +75,7 @@ def stored_dataset(path: Path, manifest: Mapping[str, Json]) -> StoredDataset:
 def _stored_dataset(file: Path, manifest: Mapping[str, Any]) -> StoredDataset:
     entry: dict[str, Json] = dict(manifest.get("dataset") or {})
     incoming = entry.pop("incoming", None)
-    sha256 = sha256_of(file)
+    sha256 = file_sha256(file)
     if incoming is not None and incoming["sha256"] == sha256:
         entry = incoming
     if entry.get("sha256") in (sha256, None):

@@ -14,7 +14,7 @@ from autorubric.datasets.dataset import RubricDataset
 from autorubric.grading.base import GraderDescription
 from autorubric.rubric.rubric import Rubric
 from autorubric.support.objects import Json
-from autorubric.support.reading_errors import short_repr
+from autorubric.support.reading_errors import list_first, short_repr
 
 
 def digest(content: Json) -> str:
@@ -296,8 +296,7 @@ def _group_differences(old: Rubric, new: Rubric) -> Iterator[str]:
     homes, now = _homes(old), _homes(new)
     moved = [name for name in homes if name in now and now[name] != homes[name]]
     if moved:
-        more = f" and {len(moved) - 3} more" if len(moved) > 3 else ""
-        yield f"nesting changed: {', '.join(moved[:3])}{more} moved to another group"
+        yield f"nesting changed: {list_first(moved, 3)} moved to another group"
 
 
 def _homes(rubric: Rubric) -> dict[str, str]:

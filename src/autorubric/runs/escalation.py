@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Final
 
 from autorubric.criteria.base import BaseCriterion
@@ -73,7 +74,12 @@ def escalated_cells(
             continue
         submission = Submission.parse(one.item.submission)
         for report in one.report.report:
-            _refuse_gaps(item_id, report.votes)
+            if any(vote.skipped for vote in report.votes):
+                raise ArgumentError(
+                    f"item {item_id!r} has skipped votes, but a replay requires a run in which every judge "
+                    "voted on everything; grade with all judges in judges=[…], without stop_when_decided and "
+                    "escalation"
+                )
             voted.update(vote.judge_id for vote in report.votes)
             if report.criterion.check is None:
                 bound = report.criterion.bind(submission)
@@ -133,14 +139,6 @@ def _truth(criterion: BaseCriterion, labels: Mapping[str, Json]) -> str | None:
     return None if answer is None or answer.abstains else repr(answer.code)
 
 
-def _refuse_gaps(item_id: str, votes: Sequence[JudgeVote]) -> None:
-    if any(vote.skipped for vote in votes):
-        raise ArgumentError(
-            f"item {item_id!r} has skipped votes, but a replay requires a run in which every judge voted on "
-            "everything; grade with all judges in judges=[…], without stop_when_decided and escalation"
-        )
-
-
 def _check_panels(voted: Collection[str], strong: Collection[str]) -> None:
     missing = sorted(set(strong) - set(voted))
     if missing:
@@ -149,9 +147,6 @@ def _check_panels(voted: Collection[str], strong: Collection[str]) -> None:
         )
     if not set(voted) - set(strong):
         raise ArgumentError("all judges of the run are in the strong panel; none is left for the first panel")
-
-
-Threshold = Callable[[CascadeCell], float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -241,16 +236,17 @@ def replay_escalation(
     check_names("per_criterion", config.per_criterion, result.dataset.rubrics())
     strong = {member.judge_id for member in panel_members(config.judges)}
     cells = escalated_cells(result, strong, dataset)
-    own, threshold = config.per_criterion, config.threshold or 0.0
-    return operating_point(cells, threshold, lambda cell: own.get(cell.criterion, threshold), config.band)
+    return operating_point(cells, config.threshold or 0.0, config.per_criterion, config.band)
 
 
 def operating_point(
-    cells: Sequence[CascadeCell], threshold: float, of: Threshold | None = None, band: Band | None = None
+    cells: Sequence[CascadeCell],
+    threshold: float,
+    per_criterion: Mapping[str, float] = MappingProxyType({}),
+    band: Band | None = None,
 ) -> EscalationPoint:
-    """Compute the results of the cascade, at one threshold or a separate one for each cell, or in a band."""
-    bounds = [threshold if of is None else of(cell) for cell in cells]
-    up = [cell.is_escalated(bound, band) for cell, bound in zip(cells, bounds, strict=True)]
+    """Compute the results of the cascade, at one threshold or one for each criterion, or in a band."""
+    up = [cell.is_escalated(per_criterion.get(cell.criterion, threshold), band) for cell in cells]
     made = [cell.strong if escalated else cell.first for cell, escalated in zip(cells, up, strict=True)]
     costs = [cell.first_cost for cell in cells]
     costs += [cell.strong_cost for cell, escalated in zip(cells, up, strict=True) if escalated]
@@ -312,7 +308,8 @@ class EscalationCurve:
             accuracy: The required accuracy, in [0, 1].
             sure: Whether the lower bound of the confidence interval must also reach this accuracy.
         """
-        reaching = [one for one in self.points if _reaches(one.accuracy, accuracy, sure=sure)]
+        reached = ((one, one.accuracy.low if sure else one.accuracy.value) for one in self.points)
+        reaching = [one for one, value in reached if value is not None and value >= accuracy]
         return min(reaching, key=lambda one: one.escalated).threshold if reaching else None
 
     def thresholds_for(self, accuracy: float, *, sure: bool = False) -> dict[str, float]:
@@ -450,8 +447,3 @@ def _thresholds(cells: Sequence[CascadeCell]) -> list[float]:
         return given
     places = {round(step * (len(given) - 1) / (_MOST_POINTS - 1)) for step in range(_MOST_POINTS)}
     return [given[place] for place in sorted(places)]
-
-
-def _reaches(found: Estimate, wanted: float, *, sure: bool) -> bool:
-    value = found.low if sure else found.value
-    return value is not None and value >= wanted

@@ -34,41 +34,18 @@ class ExportedRun(Protocol):
     """The interface of a run that can be exported."""
 
     @property
-    def item_results(self) -> Iterable[ItemResult]:
-        """One result per item, in the dataset's order."""
-        ...
-
+    def item_results(self) -> Iterable[ItemResult]: ...
     @property
-    def experiment_name(self) -> str:
-        """The run's name."""
-        ...
-
+    def experiment_name(self) -> str: ...
     @property
-    def started_at(self) -> datetime:
-        """Start of the run, with time zone."""
-        ...
-
+    def started_at(self) -> datetime: ...
     @property
-    def verdicts(self) -> VerdictCounts:
-        """Counts of the run's verdicts by outcome."""
-        ...
-
+    def verdicts(self) -> VerdictCounts: ...
     @property
-    def partly_scored_items(self) -> int:
-        """Number of items that have a score although one of their verdicts was lost."""
-        ...
-
-    def votes_table(self) -> pd.DataFrame:
-        """Return a DataFrame with one row per vote, decision and label."""
-        ...
-
-    def compute_metrics(self) -> MetricsResult:
-        """Compute the judges' metrics against the labels of the run's dataset."""
-        ...
-
-    def blocks(self) -> list[Block]:
-        """Return the run's figures as blocks for renderers."""
-        ...
+    def partly_scored_items(self) -> int: ...
+    def votes_table(self) -> pd.DataFrame: ...
+    def compute_metrics(self) -> MetricsResult: ...
+    def blocks(self) -> list[Block]: ...
 
 
 def item_id_of(result: ItemResult) -> str:
@@ -148,13 +125,7 @@ _NO_XML: Final = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010
 
 
 def junit_of(run: ExportedRun, fail_under: float | None, max_lost: float) -> bytes:
-    """Return the XML of a test suite with one test case per item.
-
-    An item without a score is reported as an error, not as a failure, since it was not judged. With
-    `fail_under`, an item is an error if more than `max_lost` of its verdicts were lost or assumed; otherwise
-    a lower score is a failure that lists the item's criteria. The properties of the suite contain the
-    verdict counts and, if items are labelled, sensitivity and specificity.
-    """
+    """Return the XML of a test suite with one test case per item; see `EvalResult.export`."""
     name = _legal(run.experiment_name)
     suite = ElementTree.Element("testsuite", name=name, timestamp=run.started_at.isoformat())
     counts, seconds, labelled = {"tests": 0, "failures": 0, "errors": 0}, 0.0, False
@@ -187,17 +158,16 @@ def _case(result: ItemResult, suite: str, fail_under: float | None, max_lost: fl
     score = None if report is None else report.score
     if report is not None:
         case.append(_properties_of(_properties(report)))
+    # An item that was not judged is an error, not a failure.
     if score is None:
-        fault = ElementTree.SubElement(case, "error", message=_legal(result.error or "no score"))
-        fault.text = _criteria_text(report)
+        kind, message = "error", result.error or "no score"
     elif fail_under is not None and report is not None and report.verdicts.exceeds(max_lost):
-        message = "; ".join(report.verdicts.messages())
-        fault = ElementTree.SubElement(case, "error", message=_legal(message))
-        fault.text = _criteria_text(report)
+        kind, message = "error", "; ".join(report.verdicts.messages())
     elif fail_under is not None and score < fail_under:
-        message = f"the score {score:.3f} is below {fail_under:g}"
-        fault = ElementTree.SubElement(case, "failure", message=message)
-        fault.text = _criteria_text(report)
+        kind, message = "failure", f"the score {score:.3f} is below {fail_under:g}"
+    else:
+        return case
+    ElementTree.SubElement(case, kind, message=_legal(message)).text = _criteria_text(report)
     return case
 
 

@@ -276,16 +276,12 @@ class _ListedVotes:
 
 
 def load_index(path: Path, dataset: RubricDataset, validity: LineValidity, logs: LogEntries) -> RunIndex:
-    """Return the index of a run folder.
-
-    Each line of an item is compared with its checksum. The votes before the last such line are verified
-    together, by a checksum of `votes.jsonl` up to that point, and each later vote by its own checksum.
-    If anything differs, every line of both files is read to find the affected items.
-    """
+    """Return the index of a run folder, after verifying the checksums of its lines."""
     try:
         index = RunIndex.empty(path, len(dataset))
         positions = Positions(dataset, validity.dataset, logs.unsealed.get(ITEMS, 0))
         if not index.read(validity, positions, logs):
+            # Every line of both files is read to find the affected items.
             index = RunIndex.empty(path, len(dataset))
             _Salvage(index, logs).fill(dataset, positions, validity)
         if (lost := bytes_lost(path / PROMPTS, logs)) > 0:

@@ -242,12 +242,8 @@ class StoredResults(View[ItemResult]):
         return self._build(task, votes, line), any(votes.values())
 
     def criterion_reports(self) -> Iterator[tuple[int, list[EnsembleCriterionReport] | None]]:
-        """Yield position and criterion reports of each item; None if grading raised an error.
-
-        All votes are read once, in file order, and the reports are kept. Votes with the same answer share one
-        object, and so do reports on a criterion with the same votes. Their reasons, confidences, errors,
-        tokens, costs and durations are therefore those of one of these votes, and must not be used.
-        """
+        """Yield position and criterion reports of each item; None if grading raised an error."""
+        # Equal votes share one object: reasons, confidences, errors and costs are those of any of them.
         if self._decided is not None:
             yield from self._decided
             return

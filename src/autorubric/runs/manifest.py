@@ -127,10 +127,8 @@ def manifest_text(content: Mapping[str, Any]) -> str:
 
 
 def check_files(path: Path) -> None:
-    """Check that the files of a run folder are regular files.
-
-    A link could lead out of the folder, and reading a pipe would block forever.
-    """
+    """Check that the files of a run folder are regular files."""
+    # A link could lead out of the folder, and reading a pipe would block forever.
     for name in (MANIFEST, DATASET, INCOMING, SUMS, *LOGS, SNAPSHOT, LOCK, RUN_FILE, BATCHES):
         try:
             mode = (path / name).lstat().st_mode

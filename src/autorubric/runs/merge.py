@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -47,9 +47,8 @@ class _Place(NamedTuple):
 class _MergeOrder(NamedTuple):
     """The locations of the items of the merged dataset."""
 
-    places: list[_Place]  # the first location of each item, in order
+    first: dict[str, _Place]  # the first location of each item, by id, in order
     again: dict[str, list[_Place]]  # further locations of items that are in several runs, by id
-    first: dict[str, _Place]  # the first location of each item, by id
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -196,7 +195,7 @@ def _item_order(parts: Sequence[_RunPart]) -> _MergeOrder:
             again.setdefault(item_id, []).append(place)
         else:
             first[item_id] = place
-    return _MergeOrder(list(first.values()), again, first)
+    return _MergeOrder(first, again)
 
 
 def _disagreements(parts: Sequence[_RunPart], merged: _MergeOrder) -> list[str]:
@@ -229,9 +228,9 @@ def _write(parts: Sequence[_RunPart], merged: _MergeOrder, folder: Path, name: s
     store = RunStore(folder)
     store.mark = new_mark()
     try:
-        sha256 = store.write_incoming(_dataset_lines(parts, merged.places))
+        sha256 = store.write_incoming(_dataset_lines(parts, merged.first.values()))
         store.take_incoming()
-        manifest = _manifest(parts, name, len(merged.places), sha256)
+        manifest = _manifest(parts, name, len(merged.first), sha256)
         unfinished = _add_items(parts, merged, store, manifest)
         store.write_prompts(_prompts(parts, merged))
         if missing := [*_missing_shards(parts), *unfinished]:
@@ -241,7 +240,7 @@ def _write(parts: Sequence[_RunPart], merged: _MergeOrder, folder: Path, name: s
         store.close()
 
 
-def _dataset_lines(parts: Sequence[_RunPart], places: Sequence[_Place]) -> Iterator[bytes]:
+def _dataset_lines(parts: Sequence[_RunPart], places: Collection[_Place]) -> Iterator[bytes]:
     yield parts[0].dataset.header_line()
     # A shard's items always have ids; if all ids are positions, the items of the whole dataset had none.
     ids = (parts[place.run].dataset.item_id(place.position) for place in places)
@@ -277,7 +276,7 @@ def _add_items(
     dataset = stored_dataset(store.path, manifest).dataset
     validity = LineValidity.of(manifest, dataset)
     unfinished = Notices()
-    for position, place in enumerate(merged.places):
+    for position, place in enumerate(merged.first.values()):
         item_id = dataset.item_id(position)
         held = [(parts[at.run], at.position) for at in (place, *merged.again.get(item_id, ()))]
         votes = {one.key: one for part, at in reversed(held) for one in part.votes(at)}

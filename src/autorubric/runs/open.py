@@ -18,7 +18,7 @@ from autorubric.datasets.stream import PreviousSnapshot
 from autorubric.errors import RunError, RunFormatError, RunMismatchError
 from autorubric.grading.base import GraderDescription
 from autorubric.runs.config import EvalConfig
-from autorubric.runs.dataset_copy import StoredDataset, mark_in_sums, sha256_of, stored_dataset
+from autorubric.runs.dataset_copy import StoredDataset, mark_in_sums, stored_dataset
 from autorubric.runs.differences import (
     ChangedDataset,
     asking_differences,
@@ -47,6 +47,7 @@ from autorubric.runs.notices import MOST_LISTED, Damage, Notices, bulleted, warn
 from autorubric.runs.store import DatasetEntry, RunStore, copy_dataset, unchanged_copy
 from autorubric.runs.vote_reader import ReusableVotes
 from autorubric.support.objects import Json
+from autorubric.support.read import file_sha256
 from autorubric.support.record_log import unsealed_size
 
 if TYPE_CHECKING:
@@ -98,13 +99,7 @@ def open_run(dataset: RubricDataset, grader: Grader, config: EvalConfig) -> Open
 
 
 class _RunOpener:
-    """Opens a run folder, with one of four outcomes.
-
-    - new: the folder has no manifest.
-    - resumed: nothing has changed that stored votes depend on.
-    - rejudged: something has changed, and `on_mismatch` is `rejudge`.
-    - forked: something has changed, and `on_mismatch` is `fork`.
-    """
+    """Opens a run folder: its run is new, resumed, rejudged or forked."""
 
     def __init__(self, dataset: RubricDataset, grader: Grader, config: EvalConfig) -> None:
         self.dataset = dataset
@@ -207,8 +202,7 @@ class _RunOpener:
                 "scores were recomputed from stored votes; only missing votes are requested. Changes: "
                 + changes
             )
-        for notice in notices:
-            opened.notices.append(notice)
+        opened.notices.extend(notices)
         return opened
 
     def _fork(self, origin: Path) -> OpenRun:
@@ -291,11 +285,7 @@ class _RunOpener:
         copy: StoredDataset | None = None,
         logs: LogEntries | None = None,
     ) -> OpenRun:
-        """Return the run with this manifest, after restoring damaged logs.
-
-        `copy` is the copy of the dataset if it has not changed. `logs` contains the stored manifest's entries
-        about the logs, by default those of `manifest`.
-        """
+        """Return the run with this manifest, after restoring damaged logs; `copy` is an unchanged dataset."""
         now = {**manifest, "mark": store.mark, "autorubric": VERSION}
         now.update(status="running", completed_at=None)
         now.pop("sizes", None)
@@ -321,8 +311,7 @@ class _RunOpener:
         damage_notices = [one.when_resumed() for one in damages]
         warn_of_damage(damage_notices)
         lasting = (*(now.get("unverified") or ()), *(now.get("moving_targets") or ()))
-        for notice in (*damage_notices, *lasting):
-            index.notices.append(notice)
+        index.notices.extend((*damage_notices, *lasting))
         return OpenRun(
             name=store.path.name,
             store=store,
@@ -342,10 +331,7 @@ def _restored_copy(store: RunStore, manifest: Mapping[str, Json], damage: Damage
 
 
 def _earlier(entry: Mapping[str, Json], current: DatasetEntry, changed: ChangedDataset) -> Json:
-    """Return, by digest of each earlier copy, the ids of its items that have changed since.
-
-    Lines of all other items remain valid. `entry` is the manifest's entry for the previous copy.
-    """
+    """Return, by digest of each earlier copy, the ids of its items that have changed since."""
     sha256, now = entry.get("sha256"), str(current.entry["sha256"])[:_DIGITS]
     if not isinstance(sha256, str) or not changed.shares_the_same or changed.kept.count(0) > _MOST_GONE:
         return None
@@ -357,7 +343,7 @@ def _earlier(entry: Mapping[str, Json], current: DatasetEntry, changed: ChangedD
 
 def _refuse_other_dataset(path: Path, dataset: DatasetEntry) -> None:
     """Check the dataset copy of a folder that has votes but no manifest, before replacing the copy."""
-    if (path / DATASET).exists() and sha256_of(path / DATASET) != dataset.entry["sha256"]:
+    if (path / DATASET).exists() and file_sha256(path / DATASET) != dataset.entry["sha256"]:
         raise RunFormatError(
             f"{path} has no {MANIFEST}, and its votes belong to another dataset; restore the manifest, or "
             "choose another experiment_name"

@@ -129,14 +129,10 @@ def _check_of(judge_id: str, votes: Sequence[JudgeVote]) -> JudgeCheck:
 
 
 class Progress:
-    """A progress bar for items and, optionally, one for votes; nothing is shown if stderr is not a terminal.
-
-    Attributes:
-        shown: Whether a progress bar is shown.
-    """
+    """A progress bar for items and, optionally, one for votes, if stderr is a terminal."""
 
     def __init__(self, total: int, *, show: bool, style: ProgressStyle) -> None:
-        self.shown = show and sys.stderr.isatty()
+        self.shown = show and sys.stderr.isatty()  # whether a progress bar is shown
         self._items = _bar(total=total, unit="item", desc="grading") if self.shown else None
         is_detailed = self.shown and style == "detailed"
         self._votes = _bar(unit="vote", desc="votes", position=1) if is_detailed else None

@@ -126,14 +126,9 @@ class HealthBenchRun(Protocol):
     """The parts of a run that `healthbench_score` needs."""
 
     @property
-    def dataset(self) -> RubricDataset:
-        """The graded dataset."""
-        ...
-
+    def dataset(self) -> RubricDataset: ...
     @property
-    def item_results(self) -> Sequence[ItemResult]:
-        """One result per item."""
-        ...
+    def item_results(self) -> Sequence[ItemResult]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

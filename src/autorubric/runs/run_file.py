@@ -181,10 +181,7 @@ class FileLengthPenalty(LengthPenalty):
 
 
 class RunFile(_Section):
-    """The content of a run file: dataset, rubric, judges, and the rules that turn votes into scores.
-
-    Relative paths are resolved against the file's folder.
-    """
+    """The content of a run file: dataset, rubric, judges, and the rules that turn votes into scores."""
 
     format: int = Field(default=FORMAT, ge=1, le=FORMAT)
     """Version of the file format."""
@@ -244,17 +241,9 @@ class RunFile(_Section):
         """The raw text of the file; None if the content was not read from a file."""
         return self._text
 
-    def read_from(self, folder: Path, text: str) -> RunFile:
-        """Return a copy that records the folder and raw text of the file that it was read from."""
-        file = self.model_copy()
-        file._folder, file._text = folder, text
-        return file
-
     def with_model_settings(self, settings: Mapping[str, Any]) -> RunFile:
-        """Return a copy with settings replaced in every judge that is a model.
-
-        If `api_base` is replaced but `api_key_env` is not, the old `api_key_env` is removed.
-        """
+        """Return a copy with settings replaced in every judge that is a model."""
+        # A key is for one address.
         update = {"api_key_env": None, **settings} if "api_base" in settings else dict(settings)
         judges = tuple(one.model_copy(update=update) if one.is_model else one for one in self.judges)
         return self.model_copy(update={"judges": judges})
@@ -274,19 +263,12 @@ def is_run_file(path: Path) -> bool:
         return False
     if isinstance(data, Mapping) and {"data", "judges"} & data.keys():
         return True
-    faults = Faults(str(path))
-    what = (
-        f"a mapping with the keys {', '.join(map(str, data))}"
-        if isinstance(data, Mapping)
-        else short_repr(data)
-    )
-    faults.add(
-        (),
+    keys = f"a mapping with the keys {', '.join(map(str, data))}" if isinstance(data, Mapping) else ""
+    raise FileError.whole(
+        path,
         "the file is neither a dataset (a list of items, or a mapping with 'items') nor a run file (a "
-        f"mapping with 'data' and 'judges'); got {what}",
+        f"mapping with 'data' and 'judges'); got {keys or short_repr(data)}",
     )
-    faults.raise_as(FileError)
-    raise AssertionError("a file with errors is refused")  # pragma: no cover
 
 
 def read_run_file(path: str | Path) -> RunFile:
@@ -310,7 +292,8 @@ def read_run_file(path: str | Path) -> RunFile:
         Rubric._read_inside(data["rubric"], faults, ("rubric",))
     faults.raise_as(FileError)
     assert file is not None
-    return file.read_from(Path(path).parent, text)
+    file._folder, file._text = Path(path).parent, text
+    return file
 
 
 def _validate(data: Mapping[str, Json], faults: Faults) -> RunFile | None:

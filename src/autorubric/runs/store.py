@@ -73,13 +73,11 @@ class RunStore:
         self._open_from = None
 
     def write_manifest(self, manifest: Mapping[str, Json]) -> None:
-        """Replace the manifest atomically, after flushing all appended lines.
-
-        When a run has ended, the manifest records the size of each log, so that a truncated log is detected.
-        """
+        """Replace the manifest atomically, after flushing all appended lines."""
         self.flush()
         content: dict[str, Json] = {**manifest, "format": RUN_FORMAT, "mark": self.mark}
         if content.get("status") != "running":
+            # So that a truncated log is detected.
             files = (self.path / name for name in LOGS)
             content["sizes"] = {file.name: file.stat().st_size for file in files if file.exists()}
         else:
@@ -114,25 +112,22 @@ class RunStore:
 
     def write_prompts(self, bodies: Iterator[bytes]) -> None:
         """Write requests and replies of other runs atomically; write no file if there are none."""
-
-        def lines() -> Iterator[bytes]:
-            at = 0
-            for body in bodies:
-                line = seal_line(body, at, self.mark)
-                at += len(line)
-                yield line
-
         with self._explain_write_errors():
-            sealed = lines()
+            sealed = self._sealed(bodies)
             first = next(sealed, None)
             if first is not None:
                 write_parts_atomic(self.path / PROMPTS, chain([first], sealed))
 
-    def restore_log(self, name: str, lines: Sequence[IntactLine]) -> None:
-        """Restore the intact lines of a log to their original offsets, and blank everything else.
+    def _sealed(self, bodies: Iterable[bytes]) -> Iterator[bytes]:
+        """Yield the lines of a new log with these JSON objects."""
+        at = 0
+        for body in bodies:
+            line = seal_line(body, at, self.mark)
+            at += len(line)
+            yield line
 
-        The damaged log is kept as `<name>.damaged`.
-        """
+    def restore_log(self, name: str, lines: Sequence[IntactLine]) -> None:
+        """Restore the intact lines of a log to their original offsets, and blank everything else."""
         file = self.path / name
         self._keep_damaged(file)
         if file.exists():
@@ -145,21 +140,18 @@ class RunStore:
         size = votes.stat().st_size if votes.exists() else 0
         seal = Seal(0, size, crc_of(votes, size) or 0, size if open_from is None else open_from)
 
-        def lines() -> Iterator[bytes]:
-            at = 0
+        def bodies() -> Iterator[bytes]:
             with file.open("rb") as source:
                 for number, old in enumerate(kept):
                     source.seek(old.offset)
                     item = StoredItem(**item_of_line(source.read(old.size))[0])
-                    line = seal_line(line_of_item(item, seal._replace(number=number)), at, self.mark)
-                    at += len(line)
-                    yield line
+                    yield line_of_item(item, seal._replace(number=number))
 
         if keep_damaged:
             self._keep_damaged(file)
         if file.exists():
             with self._explain_write_errors():
-                write_parts_atomic(file, lines())
+                write_parts_atomic(file, self._sealed(bodies()))
 
     def _keep_damaged(self, file: Path) -> None:
         if file.exists():

@@ -117,13 +117,7 @@ _BLOCK: Final = 1 << 22
 
 
 def read_all_votes(path: Path, items: Iterable[StoredItem], *, with_confidence: bool) -> VoteColumns:
-    """Return the votes that the lines of items list, in file order within an item.
-
-    The file is read once, from start to end. Kinds of votes differ in confidence only if `with_confidence`.
-
-    Raises:
-        RunFormatError: If a vote is missing, or a line is about another item.
-    """
+    """Return the votes that the lines of items list, in file order within an item."""
     import numpy as np
 
     ids: dict[int, str] = {}
@@ -250,10 +244,7 @@ class VoteCollector:
 
 
 def read_snapshot(path: Path, state: str) -> VoteColumns | None:
-    """Return the valid votes of a run from a snapshot; None if it does not match the run's state.
-
-    The content is read only if the first line has the state of the logs and the checksum of the content.
-    """
+    """Return the valid votes of a run from a snapshot; None if it does not match the run's state."""
     import numpy as np
 
     try:
@@ -272,10 +263,7 @@ def read_snapshot(path: Path, state: str) -> VoteColumns | None:
 def write_snapshot(
     path: Path, state: str, items: array[int], kinds: array[int], known: Sequence[VoteKind]
 ) -> None:
-    """Write the valid votes of a run, unless there are few or too different, or the folder is read-only.
-
-    `items` and `kinds` are the position of the item and the kind of each vote, in file order within an item.
-    """
+    """Write the valid votes of a run, unless there are few or too different, or the folder is read-only."""
     if len(items) < _FEWEST or len(known) > _MOST_KINDS:
         return
     if sys.byteorder == "big":
@@ -330,11 +318,7 @@ class ReusableVotes:
     def select(
         self, position: int, task: GradingTask, stored: Sequence[StoredVote], notices: Notices
     ) -> dict[str, list[JudgeVote]]:
-        """Return the votes on an item whose dependencies have not changed, by criterion.
-
-        Only judges and samples that are still requested count; of several votes with the same key, the last
-        is returned. A vote whose answer its criterion does not allow is skipped with a notice in `notices`.
-        """
+        """Return the votes on an item whose dependencies have not changed, by criterion."""
         if not stored:
             return {name: [] for name in task.rubric.names}
         fits, samples = self.digests(position).fits, self._samples

@@ -40,10 +40,7 @@ _HARMLESS_SQUARE: Final = "⟦"
 
 
 def neutralise_tokens(text: str) -> str:
-    """Return the text with the opening bracket of each chat-template token replaced.
-
-    `<` becomes `‹` and `[` becomes `⟦`, which no tokenizer converts back; all other characters are unchanged.
-    """
+    """Return the text with the bracket of each token replaced by one that no tokenizer converts back."""
     return neutralise_matches(text, _token_pattern)
 
 

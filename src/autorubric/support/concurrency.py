@@ -32,18 +32,16 @@ _ASK_AGAIN = 0.02
 
 
 def run_sync(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine in a separate event loop and return its result; uvloop is used if installed.
-
-    Inside a running event loop the coroutine runs in a thread, because a loop cannot be entered twice.
-    """
-    return _run_in_thread(coroutine) if loop_is_running() else _run(coroutine)
+    """Run a coroutine in a separate event loop and return its result; uvloop is used if installed."""
+    if not loop_is_running():
+        return _run(coroutine)
+    # A loop cannot be entered twice.
+    result: T = _start_thread(lambda: _run(coroutine), "autorubric-sync", is_daemon=False).result()
+    return result
 
 
 def sync_twin(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
-    """Return the synchronous version of an async function, with its signature and docstring.
-
-    It is named `x_sync` for `x`, and `x` for `x_async`, and also works inside a running event loop.
-    """
+    """Return the synchronous version of an async function, with its signature and docstring."""
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -106,10 +104,8 @@ def _run(coroutine: Coroutine[Any, Any, T]) -> T:
 
 
 def _end_tasks(loop: asyncio.AbstractEventLoop) -> None:
-    """Run the tasks that an interrupt inside one of them left to their end, so that they release locks.
-
-    Each task that the interrupt reaches raises it again, which stops the loop.
-    """
+    """Run the tasks that an interrupt inside one of them left to their end, so that they release locks."""
+    # Each task that the interrupt reaches raises it again, which stops the loop.
     while pending := asyncio.all_tasks(loop):
         for task in pending:
             task.cancel()
@@ -134,11 +130,7 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 
 class NoStrayCancellation:
-    """A context manager that raises `JudgeError` for a `CancelledError` unless this task is cancelled.
-
-    Such an error comes from an awaited object, such as a future that another task cancelled, and would
-    otherwise end the caller.
-    """
+    """Raises `JudgeError` for a `CancelledError` of an awaited object, which would end the caller."""
 
     __slots__ = ("_who",)
 
@@ -167,16 +159,11 @@ async def call_user_code(
     error_of: Callable[[BaseException], Exception] = JudgeError,
     thread: Literal["pool", "daemon"] | None = "pool",
 ) -> Any:
-    """Call a function of the caller and return its result, which is awaited if it is awaitable.
-
-    A coroutine function runs in the event loop, any other function in a thread, so that it can block. The
-    task can stop waiting for a daemon thread, which keeps running but does not keep the process alive.
+    """Call a function of the caller, by default in a thread, and return its result, awaited if necessary.
 
     error_of: Makes the error for a `StopIteration`, which cannot leave a thread, and for an exit in a daemon
     thread, which would end the event loop.
-    thread: None to call a function that is not a coroutine function in the event loop.
     """
-
     if thread is None or inspect.iscoroutinefunction(function):
         result = function(*arguments)
         return await result if inspect.isawaitable(result) else result
@@ -193,7 +180,10 @@ async def call_user_code(
         context = contextvars.copy_context()
         result = await call_in_thread(function, *arguments, error_of=error_of, context=context)
     else:
-        result = await _in_daemon_thread(call_in_daemon)
+        # The task can stop waiting for a daemon thread, which does not keep the process alive.
+        result = await asyncio.wrap_future(
+            _start_thread(call_in_daemon, "autorubric-provider", is_daemon=True)
+        )
     return await result if inspect.isawaitable(result) else result
 
 
@@ -321,19 +311,22 @@ class _ThreadCalls:
 _THREAD_CALLS: Final = IdentityCache[asyncio.AbstractEventLoop, _ThreadCalls](_ThreadCalls)
 
 
-def _in_daemon_thread(function: Callable[[], Any]) -> asyncio.Future[Any]:
+def _start_thread(
+    function: Callable[[], Any], name: str, *, is_daemon: bool
+) -> concurrent.futures.Future[Any]:
     future: concurrent.futures.Future[Any] = concurrent.futures.Future()
     future.set_running_or_notify_cancel()
 
     def run() -> None:
         try:
             future.set_result(function())
-        except Exception as error:
+        # Every exception that ends the thread, including an interrupt, is raised in the caller.
+        except BaseException as error:
             future.set_exception(error)
 
     context = contextvars.copy_context()
-    threading.Thread(target=context.run, args=(run,), name="autorubric-provider", daemon=True).start()
-    return asyncio.wrap_future(future)
+    threading.Thread(target=context.run, args=(run,), name=name, daemon=is_daemon).start()
+    return future
 
 
 def loop_is_running() -> bool:
@@ -345,32 +338,8 @@ def loop_is_running() -> bool:
     return True
 
 
-def _run_in_thread(coroutine: Coroutine[Any, Any, T]) -> T:
-    outcome: list[T] = []
-    failure: list[BaseException] = []
-    context = contextvars.copy_context()
-
-    def work() -> None:
-        try:
-            outcome.append(context.run(_run, coroutine))
-        # Every exception that ends the thread, including an interrupt, is raised in the caller.
-        except BaseException as error:
-            failure.append(error)
-
-    thread = threading.Thread(target=work, name="autorubric-sync")
-    thread.start()
-    thread.join()
-    if failure:
-        raise failure[0]
-    return outcome[0]
-
-
 class KeptLoop:
-    """An event loop in a separate thread that is kept between calls so that connections stay open.
-
-    Several threads may use the loop at the same time. A forked process creates a new loop on its first call
-    and does not touch the parent's loop. The loop ends with the process.
-    """
+    """An event loop in a separate thread that is kept between calls so that connections stay open."""
 
     def __init__(self, release: Callable[[], Coroutine[Any, Any, None]]) -> None:
         self._release = release
@@ -420,12 +389,7 @@ async def run_bounded(
     limit: int,
     may_begin: Callable[[ItemT], bool] | None = None,
 ) -> AsyncGenerator[DoneT, None]:
-    """Yield the result of `work` for each item as it finishes, with at most `limit` items in progress.
-
-    Items are taken from the iterable as capacity becomes available. The first exception, or closing the
-    iterator, cancels the items in progress; the exception is raised after they have ended. An item that
-    cannot start yet is checked again when another one finishes or after a short wait; later items wait too.
-    """
+    """Yield the result of `work` for each item as it finishes, with at most `limit` items in progress."""
     waiting = iter(items)
     held: list[ItemT] = []
     # An ordered set: tasks that end at the same time are yielded in the order of their start.
@@ -434,6 +398,7 @@ async def run_bounded(
 
     def fill() -> None:
         for item in chain(held, waiting):
+            # An item that cannot start yet is checked again when another one finishes or after a short wait.
             if may_begin is not None and not may_begin(item):
                 held[:] = [item]
                 return

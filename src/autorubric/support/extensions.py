@@ -30,12 +30,7 @@ def extension_packages(group: str, name: str) -> list[str]:
 
 
 def load_extension(group: str, name: str) -> Any:
-    """Return the object that an installed package declares under a name, or None if there is none.
-
-    Raises:
-        ArgumentError: If it cannot be imported.
-        MissingDependencyError: If it needs a package that is not installed.
-    """
+    """Return the object that an installed package declares under a name, or None if there is none."""
     for point in entry_points(group=group, name=name):
         try:
             return point.load()

@@ -10,12 +10,8 @@ from typing import Any
 
 
 def attach(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """Return `__getattr__`, `__dir__`, `__all__` of a package, from the imports in its stub `__init__.pyi`.
-
-    The stub is the package's only list of names, for type checkers as well as at run time. It contains
-    imports of the form `from .module import name as name` and, for modules that load on first use
-    but are not in `__all__`, `from . import module as module`.
-    """
+    """Return `__getattr__`, `__dir__` and `__all__` of a package, from the imports in its `__init__.pyi`."""
+    # `from .module import name as name`, and `from . import module as module` for what is not in `__all__`.
     modules: dict[str, str] = {}
     module = ""
     with pathlib.Path(file.removesuffix("c") + "i").open(encoding="utf-8") as stub:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -80,6 +81,12 @@ def read_text(path: str | Path, *, error: type[FileError] = FileError) -> str:
     """Return the text of a UTF-8 file, without a byte order mark."""
     with read_errors_as(path, error), Path(path).open("rb") as file:
         return read_bounded(file, str(path), error=error).decode("utf-8-sig")
+
+
+def file_sha256(path: Path) -> str:
+    """Return the SHA-256 of a file in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def bounded_lines(path: str | Path, *, error: type[FileError] = FileError) -> Iterator[bytes]:

@@ -26,18 +26,14 @@ _PLAIN_KEY: Final = re.compile(r"[\w-]+")
 
 
 class SyntaxFault(Exception):
-    """A syntax error in a text, which becomes a `FileError` where the file is known.
-
-    line: Line in the text, from 1; None if unknown.
-    path: Path inside the file; empty if unknown.
-    """
+    """A syntax error in a text, which becomes a `FileError` where the file is known."""
 
     def __init__(
         self, message: str, line: int | None = None, path: FilePath = (), more: Sequence[SyntaxFault] = ()
     ) -> None:
         self.message = message
-        self.line = line
-        self.path = path
+        self.line = line  # from 1; None if unknown
+        self.path = path  # inside the file; empty if unknown
         self.more = tuple(more)
         super().__init__(message)
 
@@ -139,6 +135,11 @@ def nearest_key(key: str, allowed: Iterable[str]) -> str:
     return f"did you mean {near[0]!r}?" if near else f"allowed: {', '.join(map(repr, known)) or 'none'}"
 
 
+def list_first(names: Sequence[str], most: int) -> str:
+    """Return the first names separated by commas, with the number of the others."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
 def short_repr(given: Any) -> str:
     """Return the `repr` of a value, shortened if it is long."""
     text = repr(given)
@@ -189,10 +190,8 @@ def _validation_messages(
 
 
 def _path_in(given: Json, loc: tuple[str | int, ...]) -> tuple[FilePath, bool]:
-    """Return the part of pydantic's location that exists in the data, and whether its last step does.
-
-    Between keys and positions, pydantic names the branches of unions; these are skipped.
-    """
+    """Return the part of pydantic's location that exists in the data, and whether its last step does."""
+    # Between keys and positions, pydantic names the branches of unions; these are skipped.
     path: list[str | int] = []
     whole = True
     for step in loc:

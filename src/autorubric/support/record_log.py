@@ -118,14 +118,7 @@ class LogSurvey:
 def survey_log(
     path: Path, mark: int, unsealed: int, size: int, visit: Callable[[int, int, bytes], bool]
 ) -> LogSurvey:
-    """Read every line of a log and find out which lines are intact.
-
-    Args:
-        unsealed: Number of leading bytes without checksums.
-        size: Minimum number of bytes that the file must have.
-        visit: Called for each intact line with its original offset, its current offset and its bytes;
-            returns False if the content cannot be read.
-    """
+    """Read a log, and find out which lines are intact; `visit` gets their original and current offset."""
     found, known, blanks = LogSurvey(), set[int](), list[range]()
     for _, offset, raw in _all_lines(path, 0):
         if raw.isspace():
@@ -174,21 +167,7 @@ def restored_content(path: Path, lines: Sequence[IntactLine]) -> Iterator[bytes]
 
 
 class AppendLog:
-    """Appends lines to a file, and tracks its size and, if requested, its CRC-32.
-
-    Writes are unbuffered, so a failed write is not repeated when the file is closed. An incomplete last
-    line, which a killed process leaves, is removed. The caller must hold a lock (`support.write.FileLock`).
-
-    Args:
-        mark: Initial value of the checksums; None for lines without checksums.
-        has_crc: Whether to track the CRC-32 of the file.
-        is_record: Returns whether a last line without a line break is complete, so that it is kept.
-
-    Attributes:
-        size: Number of bytes in the file, including lines that are still to be written.
-        crc: CRC-32 of these bytes; 0 if it is not tracked.
-        was_torn: Whether an incomplete last line was removed.
-    """
+    """Appends lines to a file. The caller must hold a lock (`support.write.FileLock`)."""
 
     def __init__(
         self,
@@ -196,16 +175,17 @@ class AppendLog:
         mark: int | None,
         *,
         has_crc: bool = False,
-        is_record: Callable[[bytes], bool] = lambda line: False,
+        is_record: Callable[[bytes], bool] = lambda line: False,  # whether a line without a break is complete
     ) -> None:
         self._path = path
-        self._mark = mark
+        self._mark = mark  # initial value of the checksums; None for lines without checksums
+        # Unbuffered, so that a failed write is not repeated when the file is closed.
         self._file = path.open("ab+", buffering=0)
         self._waiting: list[bytes] = []
         self._has_crc = has_crc
-        self.was_torn = False
-        self.size = self._repair_end(is_record)
-        self.crc = crc_of(path, self.size) or 0 if has_crc else 0
+        self.was_torn = False  # whether an incomplete last line, which a killed process leaves, was removed
+        self.size = self._repair_end(is_record)  # in bytes, including lines that are still to be written
+        self.crc = crc_of(path, self.size) or 0 if has_crc else 0  # of these bytes, if it is tracked
 
     def _repair_end(self, is_record: Callable[[bytes], bool]) -> int:
         size = end = self._file.seek(0, SEEK_END)

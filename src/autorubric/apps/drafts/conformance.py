@@ -30,12 +30,9 @@ class _UnknownError(Exception):
 
 
 def conformance_check(schema: Mapping[str, Json]) -> Check | None:
-    """Return a function that is true only for data that follow the schema, which must be of draft 2020-12.
-
-    The function may be false for data that do. The result is None if the schema has other keywords than those
-    checked here, is recursive, or has an identified subschema, which would change what references mean.
-    """
+    """Return a function that is true only for data that follow a schema; None if it is too complex."""
     try:
+        # An identified subschema changes what references mean.
         if json.dumps(schema).count('"$id"') > ("$id" in schema):
             return None
         own = {key: value for key, value in schema.items() if key not in ("$schema", "$id")}

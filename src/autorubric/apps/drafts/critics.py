@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from statistics import fmean
@@ -37,7 +37,7 @@ from autorubric.criteria.values import Submission
 from autorubric.errors import ArgumentError, JudgeError, ReplyError
 from autorubric.grading.base import GradingTask
 from autorubric.grading.grader import CriterionGrader
-from autorubric.judges.answering import CallableSource, callable_source_of
+from autorubric.judges.answering import callable_source_of
 from autorubric.judges.base import Judge
 from autorubric.judges.critic import Critic
 from autorubric.judges.critic_prompt import PromptTemplate
@@ -85,9 +85,11 @@ class VoteCollector:
         shown = shown or next(iter(votes), None)
         attempted = dict.fromkeys(model for one in exchanges for model in one.attempted)
         exchanged = None if shown is None else self._exchange(shown)
+        # If a vote failed before a reply arrived, no model answered.
+        judge = None if shown is None or shown.status == "failed" else shown.judge_id
         return replace(
             asked,
-            selected_model=_answering_model(shown),
+            selected_model=(shown and shown.model) or judge,
             attempted_models=tuple(attempted) or asked.attempted_models,
             request_id=None if exchanged is None else exchanged.request_id,
             cached=bool(exchanges) and all(one.cached for one in exchanges),
@@ -96,13 +98,6 @@ class VoteCollector:
 
     def _exchange(self, vote: JudgeVote) -> VoteExchange | None:
         return next((event.exchanged for event in self._events if event.vote is vote), None)
-
-
-def _answering_model(vote: JudgeVote | None) -> str | None:
-    """Return the model that cast a vote; None if the vote failed before a reply arrived."""
-    if vote is None:
-        return None
-    return vote.model or (None if vote.status == "failed" else vote.judge_id)
 
 
 def _line(event: VoteCast) -> dict[str, Json]:
@@ -118,9 +113,7 @@ def _line(event: VoteCast) -> dict[str, Json]:
 
 def _event(line: dict[str, Any]) -> VoteCast:
     exchange = line["exchange"]
-    exchanged = (
-        None if exchange is None else VoteExchange(**{**exchange, "attempted": tuple(exchange["attempted"])})
-    )
+    exchanged = exchange and VoteExchange(**{**exchange, "attempted": tuple(exchange["attempted"])})
     vote = JudgeVote.from_dict(line["vote"])
     return VoteCast(item_id="", criterion=line["criterion"], vote=vote, exchanged=exchanged)
 
@@ -230,41 +223,29 @@ def rubric_critic(
     name = source.name if source else member.judge_id
     is_async = source is not None and source.asynchronous is not None
     provider = provider_name(member.config) if member.config else ("function" if source else "judge")
+    limits = [one.max_parallel_requests for one in grader.models if one.max_parallel_requests]
     return RubricCritic(
         rubric=rubric,
         grader=grader,
         threshold=float(least),
         about=about or member.to_dict(),
         asked=Provenance(provider=provider, asked_model=name, attempted_models=(name,)),
-        parallel=_parallel(source, grader.models, config),
+        parallel=min(limits, default=None) if source is None else parallel_of(source, config),
         timeout=timeout_of(config) if is_async else None,
     )
 
 
-def _parallel(
-    source: CallableSource | None, models: Sequence[LLMConfig], config: Mapping[str, Json] | None
-) -> int | None:
-    if source is not None:
-        return parallel_of(source, config)
-    return min((one.max_parallel_requests for one in models if one.max_parallel_requests), default=None)
-
-
 def critique_of(report: EnsembleEvaluationReport, draft_id: str, threshold: float) -> dict[str, Json]:
-    """Convert a grading report to a critique, with the criteria's values in [0, 1] as scores.
-
-    A criterion that lowers the score is an issue: of high severity if its whole weight is lost, of medium
-    severity from one half, and of low severity below. Keys that do not apply to a rubric are None.
-    """
+    """Convert a grading report to a critique, in which each criterion that lowers the score is an issue."""
     assert report.score is not None
-    short = [(one, _lost(one)) for one in report.report]
+    lowering = [(one, lost) for one in report.report if (lost := _lost(one)) > 0]
     issues = [
         {
             "type": one.name,
-            "severity": _severity(lost),
+            "severity": "high" if lost >= 1.0 else "medium" if lost >= 0.5 else "low",
             "message": one.final_reason or one.criterion.requirement,
         }
-        for one, lost in short
-        if lost > 0
+        for one, lost in lowering
     ]
     return {
         "id": draft_id,
@@ -272,7 +253,7 @@ def critique_of(report: EnsembleEvaluationReport, draft_id: str, threshold: floa
         "issues": issues,
         "scores": {one.name: one.score_value for one in report.report},
         **dict.fromkeys(UNSAID),
-        "rewrite_instructions": [_instruction(one) for one, lost in short if lost > 0],
+        "rewrite_instructions": [_instruction(one) for one, _ in lowering],
         "score": report.score,
     }
 
@@ -281,10 +262,6 @@ def _lost(report: EnsembleCriterionReport) -> float:
     if report.score_value is None:
         return 0.0
     return report.score_value if report.criterion.weight < 0 else 1.0 - report.score_value
-
-
-def _severity(lost: float) -> str:
-    return "high" if lost >= 1.0 else "medium" if lost >= 0.5 else "low"
 
 
 def _instruction(report: EnsembleCriterionReport) -> str:

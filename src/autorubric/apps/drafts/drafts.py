@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections import Counter
@@ -19,7 +18,7 @@ import msgspec
 from autorubric.apps.drafts.provenance import Answered, json_digest
 from autorubric.errors import Fault, FileError
 from autorubric.support.objects import Json
-from autorubric.support.read import bounded_lines, parse_line
+from autorubric.support.read import bounded_lines, file_sha256, parse_line
 from autorubric.support.reading_errors import SyntaxFault, short_repr
 
 MOST_FAULTS: Final = 1000
@@ -97,8 +96,7 @@ def input_digest(path: Path) -> str:
     if next(lines_of(path), None) is None:
         message = "the file is empty; it must contain one JSON object per line"
         raise FileError(str(path), [Fault(path="", message=message)])
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return file_sha256(path)
 
 
 def draft_of(line: DraftLine) -> Draft | LineFault:

@@ -142,15 +142,11 @@ _UNANSWERED: Final = ("PROVIDER_ERROR", "TIMEOUT")
 
 
 class RepeatedPassErrors:
-    """A counter of consecutive identical errors in the records of a pass.
-
-    If the teacher has answered before, a short outage can fail all drafts that are in progress, so the limit
-    is raised by their number. `message` is the reason why the pass stops; None while it continues.
-    """
+    """A counter of consecutive identical errors in the records of a pass."""
 
     def __init__(self, in_flight: int) -> None:
         self._in_flight = in_flight  # maximum number of drafts in progress at a time
-        self.message: str | None = None
+        self.message: str | None = None  # the reason why the pass stops; None while it continues
         self._error, self._count, self._has_answered = "", 0, False
 
     def add(self, error: Any) -> None:
@@ -163,6 +159,7 @@ class RepeatedPassErrors:
         same = error_pattern(text)
         self._count = self._count + 1 if same == self._error else 1
         self._error = same
+        # If the teacher has answered before, a short outage can fail all drafts that are in progress.
         most = SAME_ERRORS_TO_STOP + (self._in_flight if self._has_answered else 0)
         if self._count >= most and self.message is None:
             which = "the last" if self._has_answered else "all"
@@ -171,10 +168,7 @@ class RepeatedPassErrors:
 
 
 class Checkpoint:
-    """Works on drafts until the budget or repeated errors stop the pass, and keeps answers for the next pass.
-
-    The file is written once, when the pass ends, and contains only drafts that were in progress.
-    """
+    """Works on drafts until the budget or repeated errors stop the pass, and keeps answers for the next."""
 
     def __init__(self, path: Path, basis: str, in_flight: int) -> None:
         self._path = path

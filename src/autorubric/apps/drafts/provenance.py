@@ -213,11 +213,12 @@ class TeacherReply:
             given = getattr(self, name)
             if given is not None and not (isinstance(given, int | float) and isfinite(given)):
                 raise ArgumentError(f"TeacherReply: {name} must be a finite number; got {short_repr(given)}")
-        if self.usage is not None and not (isinstance(self.usage, Mapping) and _is_json(dict(self.usage))):
+        if self.usage is not None and not (isinstance(self.usage, Mapping) and is_json(dict(self.usage))):
             raise ArgumentError(f"TeacherReply: usage must be a JSON mapping; got {short_repr(self.usage)}")
 
 
-def _is_json(given: object) -> bool:
+def is_json(given: object) -> bool:
+    """Return whether a value can be written as JSON."""
     try:
         json.dumps(given, allow_nan=False)
     except (TypeError, ValueError, RecursionError):

@@ -33,11 +33,7 @@ class IndexEntry(NamedTuple):
 
 
 class RecordFile:
-    """The records of one file by id. The last record of an id is valid; earlier records are swept out.
-
-    An incomplete last line is removed when the file is opened for writing, and its record is created again.
-    Other invalid lines are kept in the file and reported in `notices`.
-    """
+    """The records of one file by id. The last record of an id is valid; earlier records are swept out."""
 
     def __init__(self, path: Path, *, digest_key: str = "draft_hash") -> None:
         self.path = path

@@ -73,13 +73,7 @@ class RiskRange(NamedTuple):
 
 
 class Jobs:
-    """The drafts of a critiques file whose verdict is revise, except drafts removed from the drafts file.
-
-    If the drafts file has no matching draft or has invalid lines, no draft counts as removed.
-
-    Drafts are sorted by the worst severity among their issues, then by their lowest score or the score of the
-    rubric that was used, then by their order in the file.
-    """
+    """The drafts of a critiques file whose verdict is revise, except drafts removed from the drafts file."""
 
     def __init__(
         self,
@@ -253,14 +247,11 @@ class RefinementPass(DraftPass[RefinementJob]):
         self.jobs = Jobs(self.inputs["critiques"], self.inputs["drafts"], self.risk, self.add_fault)
 
     def open_files(self) -> None:
-        """Open the files of outcomes, and remove the outcomes of drafts or critiques that have changed.
-
-        They are removed before any request, so that a draft never has two outcomes, even if the pass is
-        interrupted.
-        """
+        """Open the files of outcomes, and remove the outcomes of drafts or critiques that have changed."""
         super().open_files()
         if not self.options.resume:
             return
+        # Removed before any request, so that a draft never has two outcomes, even after an interruption.
         stale = 0
         for key in self.jobs.judged_ids():
             for file in self.files.values():
@@ -318,10 +309,7 @@ class RefinementPass(DraftPass[RefinementJob]):
         }
 
     def figures(self) -> dict[str, Json]:
-        """Return statistics over the records of all files; the success rate is a percentage.
-
-        Outcomes of drafts that were removed from the drafts file are not counted.
-        """
+        """Return statistics over the records of all files; the success rate is a percentage."""
         counts: Counter[str] = Counter(dict.fromkeys(self.names, 0))
         reasons: Counter[str] = Counter()
         rounds: Counter[int] = Counter()
@@ -330,7 +318,7 @@ class RefinementPass(DraftPass[RefinementJob]):
         for outcome, file in self.files.items():
             for record in file.records():
                 if (draft_key(record["id"]) or "") not in self.jobs:
-                    continue
+                    continue  # the draft was removed from the drafts file
                 if (error := record.get("error")) and first_error is None:
                     first_error = f"{error.get('code')}: {error.get('message')}"
                 counts[outcome] += 1

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 from autorubric.apps.drafts.critics import DraftCritic
 from autorubric.apps.drafts.drafts import Draft, data_of, now, raw_text
-from autorubric.apps.drafts.provenance import Answered, SchemaFaultError
+from autorubric.apps.drafts.provenance import Answered, SchemaFaultError, is_json
 from autorubric.apps.drafts.teacher import Teacher, TeacherQuestion, json_kind, rewrite_prompt
 from autorubric.errors import ArgumentError, BudgetError, FileError, ReplyError
 from autorubric.judges.critic_prompt import PromptTemplate
@@ -34,7 +34,15 @@ def read_rewritten(text: str, before: Json, validate: Validate | None) -> Rewrit
     """Parse and check the rewritten output in a reply."""
     output = _read_output(text, before)
     if validate is None:
-        _check_keys(output, before)
+        old, new = data_of(before), data_of(output)
+        lost = (
+            [key for key in old if key not in new] if isinstance(old, dict) and isinstance(new, dict) else []
+        )
+        if lost:
+            named = ", ".join(repr(key) for key in lost[:10])
+            raise SchemaFaultError(
+                f"the rewritten output lacks {named}; keep every top-level key", reply=None
+            )
         return RewriteReply(output, None)
     try:
         contract = validate(output)
@@ -44,13 +52,11 @@ def read_rewritten(text: str, before: Json, validate: Validate | None) -> Rewrit
     except Exception as error:
         message = f"{type(error).__name__}: {error}"[:_LONGEST_FAULT]
         raise SchemaFaultError(f"the rewritten output failed its check: {message}", reply=text) from error
-    try:
-        json.dumps(contract, allow_nan=False)
-    except (TypeError, ValueError, RecursionError):
+    if not is_json(contract):
         raise ArgumentError(
             "validate must return JSON data or None, and raise an exception if the output is not acceptable; "
             f"it returned {short_repr(contract)}"
-        ) from None
+        )
     return RewriteReply(output, contract)
 
 
@@ -73,25 +79,14 @@ def _read_output(text: str, before: Json) -> Json:
     elif kind is list:
         data = parse_json_list(text)
     else:
-        data = _scalar(body)
+        try:
+            data = parse_structured(body, "json").data
+        except FileError:
+            data = None
         if json_kind(data) is not kind:
             asked = "true or false" if kind is bool else "a number"
             raise ReplyError(f"the reply is {short_repr(body)}; reply with {asked} only", reply=text)
     return json.dumps(data, ensure_ascii=False) if isinstance(before, str) else data
-
-
-def _scalar(text: str) -> Json:
-    try:
-        return parse_structured(text, "json").data
-    except FileError:
-        return None
-
-
-def _check_keys(output: Json, before: Json) -> None:
-    old, new = data_of(before), data_of(output)
-    if isinstance(old, dict) and isinstance(new, dict) and (lost := [key for key in old if key not in new]):
-        named = ", ".join(repr(key) for key in lost[:10])
-        raise SchemaFaultError(f"the rewritten output lacks {named}; keep every top-level key", reply=None)
 
 
 RewriteOutcome = Literal["refined", "rejected", "undecided", "errors"]
@@ -161,11 +156,9 @@ class _Version(NamedTuple):
 
     @property
     def rank(self) -> tuple[bool, float, int]:
-        """A sort key that is higher for better texts; of texts with equal scores, the first is best.
-
-        Without scores, later texts rank higher, because they follow more instructions.
-        """
+        """A sort key that is higher for better texts; of texts with equal scores, the first is best."""
         if self.level is None:
+            # Later texts follow more instructions.
             return False, 0.0, self.round
         return True, self.level, -self.round
 
@@ -228,14 +221,11 @@ class _DraftInProgress:
         }
 
     def record(self, outcome: RewriteOutcome, reason: str) -> dict[str, Json]:
-        """Return the record of the refinement, which is itself a draft.
-
-        Its output is the latest version, with the latest critique. If the outcome is undecided, it is the
-        best version judging by the critiques, which may be the original draft.
-        """
+        """Return the record of the refinement, which is itself a draft."""
         judged = self.judged
         kept = judged[-1]._replace(round=len(self.rounds), draft=self.draft)
         if outcome == "undecided":
+            # The best version may be the original draft.
             kept = max(judged, key=lambda one: one.rank)
         return {
             "id": self.original.written_id,

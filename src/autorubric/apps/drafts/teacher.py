@@ -40,7 +40,7 @@ from autorubric.judges.prompts import MATERIAL_RULE, delimit, item_tag, neutrali
 from autorubric.judges.vote import Clock
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.names import prefix_of
-from autorubric.llm.transport import Exchange, ReplySchema
+from autorubric.llm.transport import ReplySchema
 from autorubric.support.concurrency import NoStrayCancellation
 from autorubric.support.objects import Json
 from autorubric.support.read import read_text
@@ -136,7 +136,9 @@ def critique_prompt(
 def rewrite_prompt(template: PromptTemplate, draft: Draft, critique: Mapping[str, Json]) -> TeacherPrompt:
     """Return the prompt for rewriting a draft based on its critique."""
     shown = _material(draft, draft.output_text, remarks=_remarks(critique))
-    values = {**shown, "form": _form(draft), "rule": MATERIAL_RULE}
+    kind = json_kind(draft.output)
+    form = _TEXT_FORM if kind is None else _JSON_FORM.format(kind=_KINDS[kind])
+    values = {**shown, "form": form, "rule": MATERIAL_RULE}
     content = template.fill(values, composed=_REWRITE_VARIABLES)
     return TeacherPrompt(content=content, task="rewrite", draft_id=draft.id)
 
@@ -181,11 +183,6 @@ def _issue(issue: Json) -> str:
     return f"- {kind}: {text}{where}" if kind else f"- {text}{where}"
 
 
-def _form(draft: Draft) -> str:
-    kind = json_kind(draft.output)
-    return _TEXT_FORM if kind is None else _JSON_FORM.format(kind=_KINDS[kind])
-
-
 def json_kind(output: Json) -> type | None:
     """Return `dict` or `list` for such data or its JSON text, `bool` or `float` for scalars, or None."""
     data = data_of(output)
@@ -215,23 +212,14 @@ class TeacherQuestion(Generic[T]):
 
 
 class Teacher(Protocol):
-    """The interface of objects that answer questions and return failures as part of the answer.
-
-    Attributes:
-        parallel: Maximum number of drafts in progress at a time; None if not set.
-        models: The models that the teacher calls, without their fallbacks; empty for a function.
-    """
+    """The interface of objects that answer questions and return failures as part of the answer."""
 
     @property
-    def parallel(self) -> int | None: ...
-
+    def parallel(self) -> int | None: ...  # maximum number of drafts in progress at a time
     @property
-    def models(self) -> tuple[LLMConfig, ...]: ...
-
+    def models(self) -> tuple[LLMConfig, ...]: ...  # without their fallbacks; empty for a function
     def describe(self) -> dict[str, Json]: ...
-
     async def ask(self, question: TeacherQuestion[T]) -> Answered[T]: ...
-
     async def aclose(self) -> None: ...
 
 
@@ -283,13 +271,10 @@ def timeout_of(config: Mapping[str, Json] | None) -> float | None:
 
 
 def parallel_of(source: CallableSource, config: Mapping[str, Json] | None) -> int | None:
-    """Return the maximum number of concurrent calls of a function; None if there is no limit.
-
-    A sync function is called for one draft at a time unless the config allows more, because it might not be
-    safe to run in several threads.
-    """
+    """Return the maximum number of concurrent calls of a function; None if there is no limit."""
     most = _generation(config).get("max_parallel_requests")
     if most is None:
+        # It might not be safe to run a sync function in several threads.
         return 1 if source.asynchronous is None else None
     if isinstance(most, bool) or not isinstance(most, int) or most < 1:
         raise ArgumentError(
@@ -344,11 +329,19 @@ class _ModelTeacher:
             with NoStrayCancellation(f"teacher {self.source.name!r}"):
                 answer, exchange, part = await self.source.ask(to_source)
         except JudgeError as error:
-            spent = replace(asked, latency_s=self.clock() - started)
-            return failure_result(error, spent)
+            return failure_result(error, replace(asked, latency_s=self.clock() - started))
         assert exchange is not None
-        spent = replace(asked, latency_s=self.clock() - started, truncated=part is not None)
-        provenance = _provenance_of(exchange, spent)
+        provenance = replace(
+            asked,
+            selected_model=exchange.model,
+            attempted_models=exchange.attempted,
+            request_id=exchange.request_id,
+            latency_s=self.clock() - started,
+            usage=usage_dict(exchange.usage),
+            cost=exchange.cost,
+            cached=exchange.cached,
+            truncated=part is not None,
+        )
         if exchange.refusal is not None:
             refused = TeacherFailure(
                 code="JSON_PARSE_ERROR", message=f"the model refused: {exchange.refusal}"
@@ -359,18 +352,6 @@ class _ModelTeacher:
 
     async def aclose(self) -> None:
         await self.source.aclose()
-
-
-def _provenance_of(exchange: Exchange[Any], asked: Provenance) -> Provenance:
-    return replace(
-        asked,
-        selected_model=exchange.model,
-        attempted_models=exchange.attempted,
-        request_id=exchange.request_id,
-        usage=usage_dict(exchange.usage),
-        cost=exchange.cost,
-        cached=exchange.cached,
-    )
 
 
 @dataclass(frozen=True, slots=True)

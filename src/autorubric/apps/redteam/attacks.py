@@ -12,7 +12,6 @@ from typing import Annotated, Final, Literal, TypeAlias, assert_never
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from autorubric.criteria.base import BaseCriterion
 from autorubric.errors import ArgumentError, FileError
 from autorubric.scoring.reports import EnsembleCriterionReport, EnsembleEvaluationReport
 from autorubric.scoring.votes import Decision
@@ -228,12 +227,10 @@ class CleanItem:
         return [pair.decision for pair in pairs if pair.criterion.check is None]
 
     def cells(self, attack: Attack, attacked: EnsembleEvaluationReport) -> Iterator[AttackedCell]:
-        """Yield the verdicts that could move in the attack's direction, paired with those under attack.
-
-        Criteria decided by a check are skipped, since no judge reads the text for them.
-        """
+        """Yield the verdicts that could move in the attack's direction, paired with those under attack."""
         for before, again, after in zip(self.first.report, self.second.report, attacked.report, strict=True):
             towards = direction(attack.aim, before.criterion.weight)
+            # No judge reads the text for a criterion that a check decides.
             if before.criterion.check is not None or not _has_room(before, towards):
                 continue
             yield AttackedCell(
@@ -257,14 +254,8 @@ def _has_room(report: EnsembleCriterionReport, towards: int) -> bool:
     value = report.decision.value
     if value is None or not _has_answer(report.decision):
         return False
-    low, high = _range(report.criterion)
-    return value < high - _LEAST_MOVE if towards > 0 else value > low + _LEAST_MOVE
-
-
-def _range(criterion: BaseCriterion) -> tuple[float, float]:
-    """Return the lowest and the highest possible value of an answer."""
-    values = [answer.value for answer in criterion.answers() if answer.value is not None]
-    return (min(values), max(values)) if values else (0.0, 1.0)
+    possible = [one.value for one in report.criterion.answers() if one.value is not None] or [0.0, 1.0]
+    return value < max(possible) - _LEAST_MOVE if towards > 0 else value > min(possible) + _LEAST_MOVE
 
 
 def _outcome(before: Decision, after: Decision, towards: int) -> AttackOutcome:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 from autorubric.apps.redteam.attacks import (
     CONTROL,
@@ -30,6 +30,7 @@ from autorubric.scoring.reports import EnsembleEvaluationReport, EvaluationRepor
 from autorubric.support.blocks import Block, Cell, ScalarBlock, TableBlock, TextBlock, render_text
 from autorubric.support.concurrency import run_bounded, sync_twin
 from autorubric.support.objects import Json
+from autorubric.support.reading_errors import list_first
 
 _MOST_ITEMS = 5
 _MOST_ATTACKS = 15
@@ -244,7 +245,8 @@ class RedteamReport:
         worked = self.flipped_items()
         ranked = sorted(worked, key=lambda one: -self.by_attack[one].flips)
         rows = tuple(
-            (one, self.by_attack[one].flips, _join_items(worked[one])) for one in ranked[:_MOST_ATTACKS]
+            (one, self.by_attack[one].flips, list_first(worked[one], _MOST_ITEMS))
+            for one in ranked[:_MOST_ATTACKS]
         )
         title = f"Attacks that worked: {len(worked)} of {len(self._real_attacks)}"
         if not rows:
@@ -287,20 +289,11 @@ def _table(what: str, rates: Mapping[str, FlipRate]) -> TableBlock:
     return TableBlock(columns=(what, "flips", "of", "flip rate", "from", "to", "noise"), rows=rows)
 
 
-def _join_items(items: Sequence[str]) -> str:
-    more = len(items) - _MOST_ITEMS
-    return ", ".join(items[:_MOST_ITEMS]) + (f" and {more} more" if more > 0 else "")
-
-
 _AT_A_TIME = 64
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Job:
-    """One grading of an item, either unchanged or under an attack."""
-
-    task: GradingTask
-    attack: Attack | None = None
+_Job: TypeAlias = tuple[GradingTask, Attack | None]
+"""One grading of an item, either unchanged or under an attack."""
 
 
 async def red_team(
@@ -344,9 +337,9 @@ async def red_team(
     grading = _Grading(grader, max_concurrent)
     clean = await grading.grade_clean(tasks, fresh)
     cells: list[AttackedCell] = []
-    async for job, report in grading.grade(_attacked_jobs(tasks, chosen, fresh)):
-        if job.attack is not None:
-            cells += clean[job.task.item_id].cells(job.attack, report)
+    async for (task, attack), report in grading.grade(_attacked_jobs(tasks, chosen, fresh)):
+        if attack is not None:
+            cells += clean[task.item_id].cells(attack, report)
     criteria = [one.name or "" for task in tasks for one in task.rubric if one.check is None]
     return RedteamReport(
         attacks=chosen,
@@ -373,7 +366,7 @@ class _Grading:
         """Yield each job with its report, as it finishes."""
 
         async def work(job: _Job) -> tuple[_Job, EnsembleEvaluationReport]:
-            return job, self._grader.aggregate(job.task, await self._grader.judge(job.task))
+            return job, self._grader.aggregate(job[0], await self._grader.judge(job[0]))
 
         async for job, report in run_bounded(jobs, work, limit=self._max_concurrent):
             self.spend = self.spend.with_report(report)
@@ -383,8 +376,9 @@ class _Grading:
         """Grade the unchanged items twice, and return them by id."""
         first: dict[str, EnsembleEvaluationReport] = {}
         second: dict[str, EnsembleEvaluationReport] = {}
-        async for job, report in self.grade(_clean_jobs(tasks, fresh)):
-            (second if job.task.first_sample else first)[job.task.item_id] = report
+        jobs = ((job, None) for task in tasks for job in (task, replace(task, first_sample=fresh)))
+        async for (task, _), report in self.grade(jobs):
+            (second if task.first_sample else first)[task.item_id] = report
         clean = {
             item_id: CleanItem(item_id=item_id, first=report, second=second[item_id])
             for item_id, report in first.items()
@@ -432,19 +426,13 @@ def _tasks(dataset: RubricDataset, limit: int | None) -> Iterator[GradingTask]:
         )
 
 
-def _clean_jobs(tasks: Sequence[GradingTask], fresh: int) -> Iterator[_Job]:
-    for task in tasks:
-        yield _Job(task=task)
-        yield _Job(task=replace(task, first_sample=fresh))
-
-
 def _attacked_jobs(tasks: Sequence[GradingTask], attacks: Sequence[Attack], fresh: int) -> Iterator[_Job]:
     """Yield gradings under attack, with fresh votes: chance affects them as much as a second grading."""
     for task in tasks:
         for attack in attacks:
             attacked = insert(task, attack)
             if attacked is not None:
-                yield _Job(task=replace(attacked, first_sample=fresh), attack=attack)
+                yield replace(attacked, first_sample=fresh), attack
 
 
 def insert(task: GradingTask, attack: Attack) -> GradingTask | None:

@@ -79,20 +79,12 @@ class Evaluation(Protocol):
     """The record of one evaluation of one candidate."""
 
     @property
-    def fallback_used(self) -> bool:
-        """Whether the value is a substitute because votes are missing."""
-        ...
-
+    def fallback_used(self) -> bool: ...  # whether the value is a substitute because votes are missing
     @property
     def usage(self) -> TokenUsage | None: ...
-
     @property
     def cost(self) -> float | None: ...
-
-    def hints(self, candidate: int, *, reasons: bool) -> tuple[Hint, ...]:
-        """Return the candidate's failures, with the judges' reasons if `reasons` is set."""
-        ...
-
+    def hints(self, candidate: int, *, reasons: bool) -> tuple[Hint, ...]: ...  # the candidate's failures
     def to_dict(self) -> dict[str, Json]: ...
 
 
@@ -110,12 +102,7 @@ def total_cost(costs: Iterable[float | None]) -> float | None:
 
 @dataclass(slots=True)
 class EvaluationTrace:
-    """The evaluations of one call, in the order in which they started.
-
-    A strategy calls `verify(candidate, context)` and `compute(candidate, context)`, which subclasses may
-    override and functions may call, and receives only a value. The trace of the call collects the underlying
-    evaluations.
-    """
+    """The evaluations of one call of `verify` or `compute`, which return only a value."""
 
     fresh: int = 0  # fresh votes to draw per evaluation, with new sample indices; 0 for the regular votes
     _places: list[Evaluation | None] = field(default_factory=list)

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from types import TracebackType
-from typing import Any, ClassVar, Final, Generic, Literal, NamedTuple, Self, TypeAlias, TypeVar
+from typing import Any, ClassVar, Final, Generic, Literal, Self, TypeAlias, TypeVar
 
 from autorubric.apps.strategy.result import Hint, current_trace
 from autorubric.criteria.base import BaseCriterion, Shown
@@ -120,11 +120,6 @@ _SAME_LANGUAGE: Final[Mapping[str, str]] = {
 }
 
 
-class _Block(NamedTuple):
-    language: str
-    code: str
-
-
 def extract_code(text: str, language: str | None = None) -> str:
     """Return the content of the first fenced code block, or the whole text if there is no block.
 
@@ -137,18 +132,18 @@ def extract_code(text: str, language: str | None = None) -> str:
     """
     blocks = _blocks(text)
     if language is None:
-        first = next(blocks, None)
-        return text if first is None else first.code
+        return next((code for _, code in blocks), text)
     wanted, unnamed = _canonical(language), None
-    for block in blocks:
-        if block.language == wanted:
-            return block.code
-        if not block.language and unnamed is None:
-            unnamed = block.code
+    for found, code in blocks:
+        if found == wanted:
+            return code
+        if not found and unnamed is None:
+            unnamed = code
     return text if unnamed is None else unnamed
 
 
-def _blocks(text: str) -> Iterator[_Block]:
+def _blocks(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the language and the code of each fenced block."""
     # Other characters that `splitlines` treats as line ends, such as form feeds, may occur in a line.
     lines = iter(_LINE_END.split(text))
     for line in lines:
@@ -160,9 +155,10 @@ def _blocks(text: str) -> Iterator[_Block]:
         for inner in lines:
             if _closes(inner, fence, indent):
                 break
-            code.append(_without(inner, indent))
+            # The indentation of the block is stripped, for example inside a list.
+            code.append(inner[min(indent, _blanks(inner)) :])
         words = info.split()
-        yield _Block(language=_canonical(words[0]) if words else "", code="\n".join(code))
+        yield _canonical(words[0]) if words else "", "\n".join(code)
 
 
 def _fence_opening(line: str) -> tuple[int, str, str] | None:
@@ -179,11 +175,6 @@ def _closes(line: str, fence: str, indent: int) -> bool:
     # A fence that is indented further, for example in a docstring, is part of the code.
     near = _blanks(line) <= indent + 3
     return near and len(mark) >= len(fence) and not mark.strip(fence[0])
-
-
-def _without(line: str, indent: int) -> str:
-    """Strip the block's indentation from a line, for example inside a list."""
-    return line[min(indent, _blanks(line)) :]
 
 
 def _blanks(line: str) -> int:
@@ -232,15 +223,7 @@ def rating(expression: str, low: float, high: float) -> BaseCriterion:
 
 
 class SampledCriteria(ABC, Generic[T]):
-    """Base class of criteria that sample a judge on whether, or how well, a text meets an expression.
-
-    Attributes:
-        expression: The condition or question to judge, in plain language.
-        llm: The judge, as passed by the caller.
-        num_samples: Number of samples to request.
-        min_samples_for_aggregation: Minimum number of valid samples.
-        extract: Part of the candidate to judge; None for the whole candidate.
-    """
+    """Base class of criteria that sample a judge on whether, or how well, a text meets an expression."""
 
     def __init__(
         self,

@@ -78,17 +78,13 @@ def _takes_both(function: Callable[..., Any], role: str, arguments: tuple[str, s
 class Verifies(Protocol):
     """An object with a sync or async `verify`, such as `QualitativeCriteria` or `RubricThreshold`."""
 
-    def verify(self, candidate: Any, context: Any, /) -> Any:
-        """Return whether a candidate passes."""
-        ...
+    def verify(self, candidate: Any, context: Any, /) -> Any: ...
 
 
 class Computes(Protocol):
     """An object with a sync or async `compute`, such as `QuantitativeCriteria` or `RubricThreshold`."""
 
-    def compute(self, candidate: Any, context: Any, /) -> Any:
-        """Return a candidate's cost; the candidate with the lowest cost is chosen."""
-        ...
+    def compute(self, candidate: Any, context: Any, /) -> Any: ...
 
 
 VerifyLike: TypeAlias = Verifies | Callable[..., Any] | None
@@ -266,12 +262,7 @@ class StreamGenerator:
 
 
 class FunctionGenerator:
-    """A generator that calls a function for each candidate.
-
-    The function may also return a stream of the round's candidates. The first stream of a round, that of the
-    round's first attempt if the function is a generator function, is then used; the others are closed
-    unstarted.
-    """
+    """A generator that calls a function, which returns a candidate or a stream of the round's candidates."""
 
     def __init__(self, function: UserFunction) -> None:
         self._function = function
@@ -285,18 +276,16 @@ class FunctionGenerator:
             raise ReplyError(f"{self._function.name} returned None; it must return a candidate")
         if not isinstance(content, Iterator | AsyncIterator):
             return Generated(content=content)
-        candidates = await self._round_candidates(attempt.iteration, content)
+        async with self._lock:
+            # The first stream of a round is used; the others are closed unstarted.
+            if self._candidates is None or attempt.iteration != self._round:
+                await self.aclose()
+                self._round = attempt.iteration
+                self._candidates = CandidateStream(content, self._function.name)
+            candidates = self._candidates
         if candidates.stream is not content:
             await _close(content)
         return await candidates.at(attempt.position)
-
-    async def _round_candidates(self, iteration: int, stream: Stream) -> CandidateStream:
-        async with self._lock:
-            if self._candidates is None or iteration != self._round:
-                await self.aclose()
-                self._round = iteration
-                self._candidates = CandidateStream(stream, self._function.name)
-            return self._candidates
 
     async def aclose(self) -> None:
         """Close the stream of the current round, if any."""
@@ -330,7 +319,6 @@ class Generator(Protocol):
     """The interface of objects that generate candidates."""
 
     async def generate(self, prompt: Any, attempt: Attempt) -> Generated: ...
-
     async def aclose(self) -> None: ...
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from statistics import fmean
@@ -35,19 +34,17 @@ from autorubric.apps.strategy.steps import (
 from autorubric.errors import ArgumentError, JudgeError
 from autorubric.llm.budget import Spending, SpendingLimit, SpendingLimitName, spending_within
 from autorubric.support.concurrency import NoStrayCancellation, sync_method
+from autorubric.support.objects import is_number
 
 
 class _Limits:
-    """The limits of one strategy run.
-
-    Requests to models are checked before they are sent. Costs reported by judges that do not send requests,
-    such as functions, are only known from the result and are therefore checked between rounds.
-    """
+    """The limits of one strategy run."""
 
     def __init__(self, max_calls: int | None, max_cost: float | None) -> None:
         if max_calls is not None:
             check_count("max_calls", max_calls)
-        _check_amount(max_cost)
+        if max_cost is not None and not (is_number(max_cost) and 0 < max_cost < math.inf):
+            raise ArgumentError(f"max_cost must be a positive number of US dollars or None; got {max_cost!r}")
         self._max_calls, self._max_cost = max_calls, max_cost
         self._limit = SpendingLimit(max_calls=max_calls, max_cost=max_cost)
 
@@ -61,6 +58,7 @@ class _Limits:
             return self._limit.reached
         if self._max_calls is not None and self._limit.calls >= self._max_calls:
             return "max_calls"
+        # Costs reported by judges that send no requests, such as functions, are only known from the result.
         spent = max(result.spent or 0.0, self._limit.cost)
         return "max_cost" if self._max_cost is not None and spent >= self._max_cost else None
 
@@ -74,12 +72,6 @@ class _Limits:
         if limit == "max_calls":
             return f"the limit max_calls={self._max_calls} (requests) was reached"
         return f"the limit max_cost={self._max_cost} (US dollars) was reached"
-
-
-def _check_amount(max_cost: Any) -> None:
-    number = isinstance(max_cost, int | float) and not isinstance(max_cost, bool)
-    if max_cost is not None and not (number and 0 < max_cost < math.inf):
-        raise ArgumentError(f"max_cost must be a positive number of US dollars or None; got {max_cost!r}")
 
 
 T = TypeVar("T")
@@ -209,7 +201,9 @@ class Strategy:
                 candidates=(*result.candidates, *candidates),
                 spending=limits.spending(None),
             )
-            best = _cheapest(candidates)
+            passed = [one for one in candidates if one.verified and not one.errors]
+            # A cost that replaces missing votes is not comparable with a measured cost.
+            best = min(passed, key=lambda one: (one.cost_fallback_used, one.cost or 0.0), default=None)
             if best is not None:
                 return replace(result, winner=best.content, cost=best.cost, winner_number=best.number)
             if self.hints != "none":
@@ -296,12 +290,6 @@ async def _generate(generator: Generator, prompt: Any, attempt: Attempt) -> Stra
         generation_usage=generated.usage,
         generation_spent=generated.spent,
     )
-
-
-def _cheapest(candidates: Sequence[StrategyCandidate]) -> StrategyCandidate | None:
-    passed = [one for one in candidates if one.verified and not one.errors]
-    # A cost that replaces missing votes is not comparable with a measured cost.
-    return min(passed, key=lambda one: (one.cost_fallback_used, one.cost or 0.0), default=None)
 
 
 def _errors(stage: Any, error: Exception | None) -> tuple[StageError, ...]:

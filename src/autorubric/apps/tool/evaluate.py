@@ -189,14 +189,11 @@ async def _answer(
             await _report_progress(on_progress, steps, steps, "done")
             seconds = time.perf_counter() - span[0]
             return _response(task, provider.name, report, findings, trace.reasons(), seconds)
-    raise _ProvidersFailedError(_all_failed(task.request.provider, trace.reasons()))
-
-
-def _all_failed(asked: str, failed: dict[str, str]) -> str:
+    asked, failed = task.request.provider, trace.reasons()
     if asked != "auto":
-        return unavailable(asked, failed[asked])
+        raise _ProvidersFailedError(unavailable(asked, failed[asked]))
     reasons = "; ".join(f"{name}: {why}" for name, why in failed.items())
-    return f"No provider could evaluate. {reasons}"
+    raise _ProvidersFailedError(f"No provider could evaluate. {reasons}")
 
 
 async def _report_progress(on_progress: Progress | None, done: int, steps: int, what: str) -> None:
@@ -328,14 +325,12 @@ DESCRIPTION: Final = (
 def input_schema() -> dict[str, Json]:
     """Return the JSON schema of the tool's arguments."""
     schema: dict[str, Json] = plain_schema(CritiqueRequest.model_json_schema())
-    schema.pop("description", None)
     return schema
 
 
 def output_schema() -> dict[str, Json]:
     """Return the JSON schema of the tool's responses."""
     schema: dict[str, Json] = plain_schema(CritiqueResponse.model_json_schema(mode="validation"))
-    schema.pop("description", None)
     return schema
 
 

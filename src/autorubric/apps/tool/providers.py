@@ -267,8 +267,6 @@ class CritiqueJudge:
     content_note: str  # a note about the content for the critic
     # The findings in the reply; None until the reply has arrived.
     findings: CritiqueFindings | None = field(default=None, init=False)
-    # The reply with its usage and cost; None until the reply has arrived.
-    reply: JudgeReply | None = field(default=None, init=False)
     # The error that occurred; None if no error occurred.
     failure: JudgeError | None = field(default=None, init=False)
 
@@ -288,7 +286,7 @@ class CritiqueJudge:
         )
         try:
             reply = await self._reply(sheet, requests[0])
-            self.reply, self.findings = reply, sheet.findings(reply.answer.evaluation)
+            self.findings = sheet.findings(reply.answer.evaluation)
         except JudgeError as error:
             self.failure = error
             raise

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, TypeAlias, assert_never, get_args
 from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
 
 from autorubric.apps.tool.request import ScoringScale
-from autorubric.support.objects import Json
+from autorubric.support.objects import Json, is_whole
 from autorubric.support.reading_errors import short_repr
 
 PASSES_FROM: Final = 0.7
@@ -224,17 +224,15 @@ class CriterionNames:
 
 def read_issues(given: Json, names: CriterionNames, notes: list[str]) -> tuple[Issue, ...]:
     """Parse the issues of a reply and return them in order."""
-    if isinstance(given, Mapping):
-        given = [given]
-    return tuple(_issues(_as_list(given, "issues", notes), names, notes))
+    entries = _as_list([given] if isinstance(given, Mapping) else given, "issues", notes)
+    return tuple(_issues(entries, names, notes))
 
 
 def read_suggestions(given: Json, notes: list[str]) -> tuple[str, ...]:
     """Parse the suggestions of a reply and append a note to `notes` for each omitted suggestion."""
     texts = []
-    for number, one in enumerate(
-        _as_list([given] if isinstance(given, str) else given, "suggestions", notes), 1
-    ):
+    entries = _as_list([given] if isinstance(given, str) else given, "suggestions", notes)
+    for number, one in enumerate(entries, 1):
         if isinstance(one, str):
             texts.append(one.strip())
         else:
@@ -267,39 +265,25 @@ def _issues(entries: Sequence[Json], names: CriterionNames, notes: list[str]) ->
             continue
         description = plain_text(entry.get("description"))
         severity = _SYNONYMS.get(plain_text(entry.get("severity")).casefold())
-        name = _criterion(entry, names)
+        named, place = entry.get("criterion"), entry.get("location")
+        name = names.names[0] if named is None and len(names.names) == 1 else names.find(named)
         if not description:
             notes.append(f"issue {number} omitted: the description is missing")
         elif name is None:
-            named = short_repr(entry.get("criterion"))
-            notes.append(f"issue {number} omitted: criterion {named} was not requested: {description}")
+            why = f"criterion {short_repr(named)} was not requested"
+            notes.append(f"issue {number} omitted: {why}: {description}")
         elif severity is None:
-            found = short_repr(entry.get("severity"))
-            allowed = ", ".join(SEVERITIES)
-            notes.append(
-                f"issue {number} ({name}) omitted: severity {found} is not one of {allowed}: {description}"
-            )
+            why = f"severity {short_repr(entry.get('severity'))} is not one of {', '.join(SEVERITIES)}"
+            notes.append(f"issue {number} ({name}) omitted: {why}: {description}")
         else:
+            line = f"line {place}" if is_whole(place) else None
             yield Issue(
                 criterion=name,
                 severity=severity,
-                location=_location(entry.get("location")),
+                location=line or plain_text(place)[:_LONGEST_LOCATION] or None,
                 description=description,
                 suggestion=plain_text(entry.get("suggestion")) or None,
             )
-
-
-def _criterion(entry: Mapping[str, Json], names: CriterionNames) -> str | None:
-    if entry.get("criterion") is None and len(names.names) == 1:
-        return names.names[0]
-    return names.find(entry.get("criterion"))
-
-
-def _location(given: Json) -> str | None:
-    """Return the location of an issue; an integer is interpreted as a line number."""
-    if isinstance(given, int) and not isinstance(given, bool):
-        return f"line {given}"
-    return plain_text(given)[:_LONGEST_LOCATION] or None
 
 
 def _as_list(given: Json, name: str, notes: list[str]) -> Sequence[Json]:
