@@ -169,19 +169,27 @@ _CHECK_MEMBER: Final = PanelMember(judge=CheckJudge(), judge_id=CHECK_JUDGE_ID, 
 
 
 class JudgeCall(NamedTuple):
-    """One vote to request."""
+    """One vote to request.
 
-    member: PanelMember  # the judge that casts the vote, with its settings in the panel
+    Attributes:
+        member: The judge that casts the vote, with its settings in the panel.
+        request: The request to the judge.
+        key: Key of the vote within the task.
+    """
+
+    member: PanelMember
     request: JudgeRequest
     key: VoteKey
 
     @classmethod
     def of(cls, member: PanelMember, request: JudgeRequest) -> JudgeCall:
+        """Create the call that sends a request to a judge."""
         key = (request.criterion.name or "", member.judge_id, request.sample, request.order)
         return cls(member, request, key)
 
     @property
     def criterion_name(self) -> str:
+        """Name of the criterion."""
         return self.key[0]
 
     def skipped_vote(self) -> JudgeVote:
