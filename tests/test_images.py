@@ -298,7 +298,7 @@ def test_estimates_say_that_images_are_not_counted(openai_server: OpenAIServer) 
         rubric=small_rubric(), items=[DataItem(submission=PARTS), DataItem(submission="a")]
     )
     found = estimate(dataset, CriterionGrader(judges=[model(openai_server)]))
-    assert any(note.startswith("The tokens of 2 images are not counted") for note in found.notes)
+    assert any(note.startswith("The tokens of images (2) are not counted") for note in found.notes)
 
 
 # What is stored and shown

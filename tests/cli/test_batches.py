@@ -20,7 +20,7 @@ def test_the_same_command_collects(cli: Cli, dataset: str, openai_server: OpenAI
     arguments = _arguments(dataset, openai_server, "--batch")
     first = cli(*arguments)
     assert first.code == 4, first.err
-    assert "requests outstanding in 1 batches" in " ".join(first.out.split())
+    assert "requests outstanding (batches: 1)" in " ".join(first.out.split())
     assert "To collect the replies, run the same command" in first.err
     done = cli(*arguments, "--json")
     assert done.code == 0, done.err

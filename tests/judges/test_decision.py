@@ -422,6 +422,24 @@ def test_a_limit_on_questions_is_learned(openai_server: OpenAIServer, contract: 
     assert [len(one["body"]["questions"]) for one in openai_server.log()] == [8, 8, 4]
 
 
+@pytest.mark.parametrize(
+    "message",
+    [
+        "too many questions: 20 > 6",
+        "the limit of questions is exceeded (20 > 6)",
+        "at most 6 questions are allowed, got 20",
+        "questions: List should have at most 6 items after validation, not 20",
+        "The maximum number of questions is 6.",
+    ],
+)
+def test_a_limit_is_read_from_usual_messages(openai_server: OpenAIServer, message: str) -> None:
+    """Frameworks and servers name limits in different words."""
+    refusal = {"do": "status", "status": 422, "message": message}
+    openai_server.script(refusal, {"do": "answer"}, repeat="last")
+    _votes(_judge(openai_server), *[binary(f"c{number}") for number in range(10)])
+    assert [len(one["body"]["questions"]) for one in openai_server.log()] == [20, 6, 6, 6, 2]
+
+
 def test_a_criterion_with_more_labels_than_the_server_takes_fails_alone(openai_server: OpenAIServer) -> None:
     """The limit is learned; the vote says what to do, and the other criteria are asked."""
     openai_server.script({"do": "answer", "max_labels": 4}, repeat="last")

@@ -97,7 +97,7 @@ def test_a_batch_gives_the_votes_of_a_direct_run(
     openai_server.batches(polls=1)
     first = _run(tmp_path / "batch", _config(openai_server, kind))
     assert first.stopped == "batch"
-    assert "8 requests outstanding in 1 batches" in first.notices[-1]
+    assert "8 requests outstanding (batches: 1)" in first.notices[-1]
     done = _run(tmp_path / "batch", _config(openai_server, kind))
     assert done.stopped is None, done.notices
     assert set(openai_server.batches()["paid"].values()) == {1}

@@ -129,7 +129,7 @@ class BatchQueue:
         left, ready = sum(len(b.keys) for b in waiting), sum(b.answered for b in self._batches.values())
         shown = [f"{b.id or 'not confirmed'}: {b.done:,} of {len(b.keys):,} processed" for b in waiting[:5]]
         counts = f"{self._submitted:,} requests submitted now, {ready:,} replies received so far, {left:,} "
-        return "; ".join([f"{counts}requests outstanding in {len(waiting)} batches", *shown, *self._notes])
+        return "; ".join([f"{counts}requests outstanding (batches: {len(waiting)})", *shown, *self._notes])
 
     def finish(self, *, is_complete: bool) -> None:
         """Record that requests that failed are sent again, and whether all replies were used."""

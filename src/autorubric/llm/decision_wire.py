@@ -21,13 +21,14 @@ _USAGE: Final = {"input_tokens": "prompt_tokens", "output_tokens": "completion_t
 _LIMIT: Final = re.compile(
     r"(?:at most|no more than|up to|max(?:imum)?(?:_(?:length|items))?|limit(?:ed)?)\b\D{0,40}?(\d+)", re.I
 )
+_COMPARED: Final = re.compile(r"\d+ *> *(\d+)")
 NAMES_LABELS: Final = re.compile(r"label|choice|option|criteria|level", re.I)
 """Matches errors about the answers of a question rather than the number of questions."""
 
 
 def limit_in(message: str) -> int | None:
-    """Return the limit that an error names, such as "at most 16 labels"; None if it names none."""
-    found = _LIMIT.search(message)
+    """Return the limit that an error names, such as "at most 16 labels" or "20 > 16"."""
+    found = _COMPARED.search(message) or _LIMIT.search(message)
     return int(found[1]) if found and ("question" in message or NAMES_LABELS.search(message)) else None
 
 

@@ -261,15 +261,16 @@ def _notes(
     judges: Sequence[JudgeEstimate], grader: CriterionGrader, stored: int, images: int, *, at_most: bool
 ) -> Iterable[str]:
     if any(judge.calls for judge in judges):
+        replied = any(judge.completion_tokens for judge in judges)
+        reply = f", and {REPLY_TOKENS_A_CRITERION} tokens per criterion in a reply" if replied else ""
         yield (
-            f"Tokens are estimated at {CHARACTERS_PER_TOKEN} characters of prompt and schema per token, and "
-            f"{REPLY_TOKENS_A_CRITERION} tokens per criterion in a reply. Retries, and repeats after "
-            "unreadable replies, are not included."
+            f"Tokens are estimated at {CHARACTERS_PER_TOKEN} characters of prompt and schema per token"
+            f"{reply}. Retries, and repeats after unreadable replies, are not included."
         )
     if any(isinstance(member.judge, DecisionModelJudge) and member.models for member in grader.members):
         yield "Decision models: replies count no tokens; a server with lower limits needs more requests."
     if images:
-        yield f"The tokens of {images} images are not counted, because their number depends on the provider."
+        yield f"The tokens of images ({images}) are not counted: their number depends on the provider."
     if at_most:
         yield "The actual figures may be lower if votes are skipped or criteria are not escalated."
     if stored:
