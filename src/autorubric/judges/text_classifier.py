@@ -35,8 +35,7 @@ _MOST_TERMS = 50_000
 _VECTORS_KEPT = 32
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrainingExample:
+class TrainingExample(NamedTuple):
     """A training text with its label."""
 
     text: str
@@ -44,8 +43,7 @@ class TrainingExample:
     code: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Prediction:
+class Prediction(NamedTuple):
     """The prediction of a classifier for a text."""
 
     code: str
@@ -78,14 +76,11 @@ class TextFeatures:
         return row
 
     def make_row(self, text: str) -> Any:
-        """Compute the text's feature row without the cache."""
         return hstack([self.words.transform([text]), self.pieces.transform([text])]).tocsr()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CriterionModel:
-    """A classifier of texts on one criterion."""
-
     codes: tuple[str, ...]
     n_train: int
     n_answers: int
@@ -98,20 +93,13 @@ class CriterionModel:
     def predict(self, features: TextFeatures, criterion: BaseCriterion, text: str) -> Prediction:
         """Return the most probable answer, its probability and the evidence for it."""
         if self.regression is None:
-            found = self._by_label(criterion, np.ones(1))
-            return Prediction(code=self.codes[0], probability=self._smooth(1.0), probabilities=found)
+            return Prediction(self.codes[0], self._smooth(1.0), self._by_label(criterion, np.ones(1)))
         row = _full_row(features.row(text), criterion, text, self.codes)
         odds = _softmax(_logits(self.regression, row)[0] / self.temperature)
         best = int(np.argmax(odds))
-        terms, lexical = self._evidence(features.terms, row, best)
         probability, probabilities = self._smooth(float(odds[best])), self._by_label(criterion, odds)
-        return Prediction(
-            code=self.codes[best],
-            probability=probability,
-            probabilities=probabilities,
-            terms=terms,
-            lexical=lexical,
-        )
+        evidence = self._evidence(features.terms, row, best)
+        return Prediction(self.codes[best], probability, probabilities, *evidence)
 
     def _by_label(self, criterion: BaseCriterion, odds: Floats) -> Mapping[str, float] | None:
         """Return the smoothed probabilities of all answers; those that did not occur have the least."""
@@ -145,14 +133,9 @@ class CriterionModel:
         return tuple(terms[:3]), lexical > strongest
 
 
-class TrainedClassifier(NamedTuple):
-    """The fitted state of a judge: the text features, and one model per criterion name."""
-
-    features: TextFeatures
-    models: dict[str, CriterionModel]
-
-
-def learn(examples: Mapping[str, Sequence[TrainingExample]], seed: int) -> TrainedClassifier:
+def learn(
+    examples: Mapping[str, Sequence[TrainingExample]], seed: int
+) -> tuple[TextFeatures, dict[str, CriterionModel]]:
     """Fit features and models on examples by criterion name; at least one text must contain a word."""
     texts = list(dict.fromkeys(one.text[:LOOKED_AT] for own in examples.values() for one in own))
     # The vectors are too short to benefit from several threads, and a single thread adds them up in the same
@@ -163,7 +146,7 @@ def learn(examples: Mapping[str, Sequence[TrainingExample]], seed: int) -> Train
         features = TextFeatures(words, pieces, tuple(words.get_feature_names_out()))
         rows = {text: features.make_row(text) for text in texts}
         models = {name: _fit_criterion(own, rows, seed) for name, own in examples.items()}
-    return TrainedClassifier(features, models)
+    return features, models
 
 
 def _fit_tfidf(texts: Sequence[str], **options: Any) -> Any:
@@ -177,11 +160,7 @@ def _fit_tfidf(texts: Sequence[str], **options: Any) -> Any:
 def _fit_criterion(
     examples: Sequence[TrainingExample], text_rows: Mapping[str, Any], seed: int
 ) -> CriterionModel:
-    """Fit and calibrate a classifier on the examples of one criterion.
-
-    Rare answers have a greater weight in training. The temperature is fitted on predictions for held-out
-    texts; with fewer than ten such texts it is 1, and only Laplace's rule limits the probabilities.
-    """
+    """Fit and calibrate a classifier on the examples of one criterion."""
     truth = [example.code for example in examples]
     codes = tuple(sorted(set(truth)))
     regression, temperature = None, 1.0

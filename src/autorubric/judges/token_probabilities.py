@@ -112,9 +112,8 @@ def _demand_certainty(possible: frozenset[str], read: Sequence[_Begun], token: T
     """Check that what a token and its alternatives begin tells labels apart."""
     mass = math.fsum(share for _, share in read)
     if not mass >= LEAST_MASS:
-        raise ReplyError(
-            f"tokens that begin an answer have a probability of only {mass:.2g}; {LEAST_MASS:g} is required"
-        )
+        what = f"tokens that begin an answer have a probability of only {mass:.2g}"
+        raise ReplyError(f"{what}; {LEAST_MASS:g} is required")
     vague = [one for one in read[1:] if len(one[0]) > 1]
     if math.fsum(share for _, share in vague) > MOST_UNKNOWN * mass:
         alike = sorted(frozenset().union(*(labels for labels, _ in vague)))

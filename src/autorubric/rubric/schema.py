@@ -64,18 +64,15 @@ def rubric_json_schema() -> dict[str, Json]:
         reference = references[kind, "validation"]
         options.append(reference)
         if tag is not None:
-            _tag(shared[reference["$ref"].rpartition("/")[2]], tag)
+            schema = shared[reference["$ref"].rpartition("/")[2]]
+            schema["properties"] = {"type": {"const": tag}, **schema["properties"]}
+            schema["required"] = ["type", *schema.get("required", [])]
     return {
         "$schema": _DIALECT,
         "title": "autorubric rubric",
         "anyOf": [_ref("criteria"), *(_body(form) for form in ("criteria", "sections", "rubric"))],
         "$defs": {**shared, **_containers(options)},
     }
-
-
-def _tag(schema: dict[str, Json], tag: str) -> None:
-    schema["properties"] = {"type": {"const": tag}, **schema["properties"]}
-    schema["required"] = ["type", *schema.get("required", [])]
 
 
 def _containers(kinds: list[JsonSchemaValue]) -> dict[str, Json]:
