@@ -79,7 +79,11 @@ class TranscriptCheck(BaseModel):
         return hash(self.model_dump_json())
 
     def __call__(self, turns: Sequence[Turn]) -> tuple[bool | None, str]:
-        """Return whether the check passes, or None if a result that decides it is missing, and a reason."""
+        """Return whether the check passes, or None if a result that decides it is missing, and a reason.
+
+        Raises:
+            JudgeError: If there are no turns, because the submission is not a conversation.
+        """
         if not turns:
             raise JudgeError("the check needs a conversation: a list of {'role', 'content', 'tool_calls'}")
         if "final_state" in self.model_fields_set:

@@ -43,7 +43,6 @@ class Question(Generic[T]):
     sample: int = 0  # index of the sample, from 0
 
     def for_model(self, submissions: Submissions) -> ModelQuestion[T]:
-        """Return the question as messages to a model."""
         system = [Message(role="system", content=self.system_prompt)] if self.system_prompt else []
         images = tuple(image for one in submissions for image in one.images)
         user = Message(role="user", content=self.prompt_of(submissions).content, images=images)
@@ -51,8 +50,6 @@ class Question(Generic[T]):
 
 
 class Reply(NamedTuple, Generic[T]):
-    """The reply of a source."""
-
     answer: T | None  # None if a model refused
     exchange: Exchange[T] | None = None  # None if no model was called
     shown: str | None = None  # the parts of submissions that fitted; None if nothing was omitted
@@ -60,8 +57,6 @@ class Reply(NamedTuple, Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class ModelSource:
-    """A model that answers questions."""
-
     client: LLMClient
 
     @property

@@ -38,8 +38,6 @@ _OF_TEXTS: Final = "temperature top_p max_tokens seed thinking fallbacks logprob
 
 
 class DecisionQuestion(NamedTuple):
-    """One question to a decision model."""
-
     type: str  # predicate, choice or score
     text: str
     choices: tuple[AnswerChoice, ...]  # the levels of a score, lowest first; the negative and positive answer

@@ -59,8 +59,6 @@ class JudgeSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class PanelMember:
-    """A judge in a panel, with its name, weight and number of samples."""
-
     judge: Judge
     judge_id: str
     weight: float

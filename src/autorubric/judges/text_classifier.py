@@ -36,16 +36,12 @@ _VECTORS_KEPT = 32
 
 
 class TrainingExample(NamedTuple):
-    """A training text with its label."""
-
     text: str
     criterion: BaseCriterion
     code: str
 
 
 class Prediction(NamedTuple):
-    """The prediction of a classifier for a text."""
-
     code: str
     probability: float
     # By label; None if the training data had more possible answers than the criterion.
