@@ -259,10 +259,11 @@ class ComparativeCriterion(BaseCriterion):
         return replace(answer, reason=reason, evaluation={**self._fields_of(answer), "explanation": reason})
 
     def _read(self, given: Json, margin: Json, shown: Shown | None) -> Answer:
-        candidates = _Candidates({name: name for name in self._names or ()}, lettered=False)
         if shown is not None and shown.names:
             letters = {name: candidate_id(place) for place, name in enumerate(shown.names)}
             candidates = _Candidates(letters, lettered=True)
+        else:
+            candidates = _Candidates({name: name for name in self._names or ()}, lettered=False)
         if self.mode == "pairwise":
             return self._read_pair(given, margin, candidates)
         if self.mode == "ranking":

@@ -137,9 +137,10 @@ _SHARED: Final = IdentityCache[Submission, dict[_OtherMaterial, Shared]](lambda 
 def shared_of(material: Material) -> Shared:
     """Return the part of the prompt that all criteria of an item share, cached per submission object."""
     known, others = _SHARED.of(material.submission), material[1:]
-    if others not in known:
-        known[others] = _compose_shared(material)
-    return known[others]
+    found = known.get(others)
+    if found is None:
+        found = known[others] = _compose_shared(material)
+    return found
 
 
 def _compose_shared(material: Material) -> Shared:
@@ -149,8 +150,8 @@ def _compose_shared(material: Material) -> Shared:
     parts = []
     if material.guidelines:
         parts.append(f"{GUIDELINES_HEAD}\n{neutralise_tokens(material.guidelines)}")
-    texts: dict[Part, Any] = {"query": material.query, "reference": material.reference}
-    parts += delimit_given({**texts, "thinking": submission.thinking}, tag)
+    query, reference = material.query, material.reference
+    parts += delimit_given({"query": query, "reference": reference, "thinking": submission.thinking}, tag)
     if material.order:
         # Letters replace names, so that a name such as "gpt-6-luna" or "baseline" does not bias the judge.
         parts += [
