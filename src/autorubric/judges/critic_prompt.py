@@ -252,17 +252,12 @@ def _tag(cases: Sequence[Case], call: EvaluatorCall) -> str:
 def _material(cases: Sequence[Case], call: EvaluatorCall, tag: str) -> str:
     """Return all inputs, each part between delimiters that its texts cannot contain."""
     parts = delimit_given({"context": call.context, "reference": call.reference}, tag)
-    for number, case in enumerate(cases, 1):
-        parts += _delimit_parts(case, tag, str(number) if call.batch else None)
+    for at, case in enumerate(cases, 1):
+        number = str(at) if call.batch else None
+        parts += delimit_given({"query": case.input, "thinking": case.submission.thinking}, tag, number)
+        if not case.shown.names:
+            parts.append(delimit("submission", case.text, tag, name=number))
+        for place, name in enumerate(case.shown.names):
+            label = f"{at} {candidate_id(place)}" if call.batch else candidate_id(place)
+            parts.append(delimit("candidate", case.submission.candidates[name], tag, name=label))
     return "\n\n".join(parts)
-
-
-def _delimit_parts(case: Case, tag: str, number: str | None) -> list[str]:
-    parts = delimit_given({"query": case.input, "thinking": case.submission.thinking}, tag, number)
-    if not case.shown.names:
-        return [*parts, delimit("submission", case.text, tag, name=number)]
-    for place, name in enumerate(case.shown.names):
-        letter = candidate_id(place)
-        label = letter if number is None else f"{number} {letter}"
-        parts.append(delimit("candidate", case.submission.candidates[name], tag, name=label))
-    return parts

@@ -159,7 +159,8 @@ def weigh(criterion: BaseCriterion, text: str) -> Weighing:
     requirement = criterion.requirement or criterion.name or ""
     finding = _find(*_requirement_cues(requirement), reading)
     shown = 1 / (1 + math.exp(-_SLOPE * (finding.strength - _HALF)))
-    if _asks_for_absence(requirement):
+    # Requirements such as "contains no jargon" ask for an absence.
+    if _INVERTING.search(" ".join(_QUOTED.sub(" ", requirement).split()[:6])):
         shown = 1 - shown
     if criterion.level == "binary":
         weights = [shown if answer.value else 1 - shown for answer in answers]
@@ -197,11 +198,6 @@ def quote(text: str) -> str:
     """Return a text in quotes, on one line, shortened and without unprintable characters."""
     line = " ".join("".join(c if c.isprintable() else " " for c in text[: 4 * _LONGEST_QUOTE]).split())
     return f'"{line if len(line) <= _LONGEST_QUOTE else line[: _LONGEST_QUOTE - 1].rstrip() + "…"}"'
-
-
-def _asks_for_absence(requirement: str) -> bool:
-    """Return whether the requirement asks for an absence, such as "contains no jargon"."""
-    return bool(_INVERTING.search(" ".join(_QUOTED.sub(" ", requirement).split()[:6])))
 
 
 @lru_cache(maxsize=1024)

@@ -242,7 +242,9 @@ def _judge(text: str, settings: dict[str, Any], samples: int | None, option: str
         raise
     # The models' specs are pydantic's, whose errors are plain ValueErrors.
     except ValueError as error:
-        raise ArgumentError(f"{option} {text!r}: {_first_fault(error)}") from None
+        errors: Any = getattr(error, "errors", None)
+        reason = str(errors()[0]["msg"]).removeprefix("Value error, ") if callable(errors) else str(error)
+        raise ArgumentError(f"{option} {text!r}: {reason}") from None
     return judge if name is None else JudgeSpec(judge, name)
 
 
@@ -291,8 +293,3 @@ def builtin_judge(text: str, folder: Path = Path()) -> Judge:
     if not mark or (folder / rest).exists():
         path, rater = rest, ""
     return RecordedJudge.from_csv(folder / path, rater or None)
-
-
-def _first_fault(error: ValueError) -> str:
-    errors = getattr(error, "errors", None)
-    return str(errors()[0]["msg"]).removeprefix("Value error, ") if callable(errors) else str(error)

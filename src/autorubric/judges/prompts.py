@@ -229,11 +229,17 @@ def compose_batch(
             for text in instructions
         )
     block = neutralise_tokens("\n\n".join([CRITERIA_HEAD, *blocks, f"{BATCH_INSTRUCTION}\n{how}"]))
+    shapes: list[dict[str, Json]] = []
+    for _, question in questions:
+        shape = object_schema({"id": {"type": "string"}, **question.criterion.wire_schema["properties"]})
+        if shape not in shapes:
+            shapes.append(shape)
+    items = shapes[0] if len(shapes) == 1 else {"anyOf": shapes}
     lengths = [longest_reply(question.criterion.wire_schema) for _, question in questions]
     longest = [_AROUND + length for length in lengths if length is not None]
     schema = ReplySchema(
         name="evaluations",
-        schema=_batch_schema(questions),
+        schema=object_schema({"evaluations": {"type": "array", "items": items}}),
         strict=all(question.criterion.strict for _, question in questions),
         max_chars=sum(longest) if len(longest) == len(lengths) else None,
     )
@@ -255,17 +261,6 @@ def render_examples(examples: Sequence[Example], tag: str) -> list[str]:
         judged = f"Judged: {neutralise(example.answer)}{reason}"
         shown.append(f"{delimit('example', example.text, tag)}\n{judged}")
     return ["\n\n".join(shown)]
-
-
-def _batch_schema(questions: Sequence[tuple[str, PromptQuestion]]) -> dict[str, Json]:
-    shapes: list[dict[str, Json]] = []
-    for _, question in questions:
-        properties = question.criterion.wire_schema["properties"]
-        shape = object_schema({"id": {"type": "string"}, **properties})
-        if shape not in shapes:
-            shapes.append(shape)
-    items = shapes[0] if len(shapes) == 1 else {"anyOf": shapes}
-    return object_schema({"evaluations": {"type": "array", "items": items}})
 
 
 @lru_cache(maxsize=64)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
@@ -58,18 +58,16 @@ class TextFeatures:
     words: Any
     pieces: Any  # vectorizer of sequences of three to five characters within words
     terms: tuple[str, ...]
-    _kept: OrderedDict[str, Any] = field(default_factory=OrderedDict, repr=False)
+    _kept: dict[str, Any] = field(default_factory=dict, repr=False)  # the last used one last
 
     def row(self, text: str) -> Any:
         """Return the text's sparse feature row, of shape `(1, n_terms + n_pieces)`."""
         text = text[:LOOKED_AT]
-        if text in self._kept:
-            self._kept.move_to_end(text)
-            return self._kept[text]
-        row = self._kept[text] = self.make_row(text)
+        row = self._kept.pop(text, None)
+        self._kept[text] = self.make_row(text) if row is None else row
         if len(self._kept) > _VECTORS_KEPT:
-            self._kept.popitem(last=False)
-        return row
+            del self._kept[next(iter(self._kept))]
+        return self._kept[text]
 
     def make_row(self, text: str) -> Any:
         return hstack([self.words.transform([text]), self.pieces.transform([text])]).tocsr()
