@@ -67,7 +67,6 @@ PartT = TypeVar("PartT", bound="BaseCriterion")
 
 
 def answer_without_parts(number: float, value: float) -> Answer:
-    """Return the answer for a label that is the overall result of a criterion with parts."""
     return Answer(code=number, value=value, label=f"{number:g}")
 
 
@@ -184,9 +183,8 @@ class BaseCriterion(Declaration):
 
     def ranking_answer(self, points: Sequence[float]) -> Answer:
         """Return the ranking by points, most points first. Override it with `candidate_values`."""
-        raise NotImplementedError(
-            f"{type(self).__name__} overrides candidate_values() but not ranking_answer()"
-        )
+        kind = type(self).__name__
+        raise NotImplementedError(f"{kind} overrides candidate_values() but not ranking_answer()")
 
     def render(self, shown: Shown | None = None) -> str:
         """Return the criterion's text as shown to a judge."""
@@ -216,12 +214,9 @@ class BaseCriterion(Declaration):
 
     def value_of(self, evaluation: Any) -> float | None:
         """Return an evaluation's value in [0, 1]: by default, the mean over fields with `measures=True`."""
-        placed = [
-            place
-            for name, field in self.eval_fields.items()
-            if (place := field.position(getattr(evaluation, name))) is not None
-        ]
-        return sum(placed) / len(placed) if placed else None
+        places = [field.position(getattr(evaluation, name)) for name, field in self.eval_fields.items()]
+        known = [place for place in places if place is not None]
+        return sum(known) / len(known) if known else None
 
     def read(self, reply: Json | BaseModel, shown: Shown | None = None) -> Answer:
         """Parse a reply and return its answer.
@@ -261,27 +256,20 @@ class BaseCriterion(Declaration):
             return None
         # A weighted mean may exceed the range by a rounding error.
         if not isinstance(value, int | float) or not -_ROUNDING <= value <= 1.0 + _ROUNDING:
-            raise ArgumentError(
-                f"{type(self).__name__}.value_of must return a number from 0 to 1 or None; got {value!r} for "
-                f"{self._title!r}"
-            )
+            what = f"{type(self).__name__}.value_of must return a number from 0 to 1 or None"
+            raise ArgumentError(f"{what}; got {value!r} for {self._title!r}")
         return min(max(float(value), 0.0), 1.0)
 
     def _says_cannot_assess(self, given: Json) -> bool:
         if isinstance(given, Mapping):
             return says_yes(given.get("cannot_assess"))
-        return (
-            isinstance(given, str)
-            and given not in self._declared_codes
-            and given.strip().casefold() in ("cannot_assess", "cannot assess")
-        )
+        is_other = isinstance(given, str) and given not in self._declared_codes
+        return is_other and given.strip().casefold() in ("cannot_assess", "cannot assess")
 
     def _label(self, code: Json) -> str:
-        """Return an answer that is a single value in words."""
         return str(code)
 
     def _part(self, kind: type[PartT], key: str, requirement: str, **fields: Any) -> PartT:
-        """Return a part of the criterion."""
         name = f"{self.name or ''}/{key}"
         shared = {"weight": self.weight, "aggregation": self.aggregation}
         return kind(name=name, requirement=requirement, **shared, **fields)
@@ -310,15 +298,14 @@ class BaseCriterion(Declaration):
         if measuring:
             # Only the value is required; explanations may be omitted.
             given = {**self._blank_texts(), **given}
+        fields = self.eval_fields
+        kept = {
+            key: fields[key].normalize(raw) if key in fields else raw
+            for key, raw in given.items()
+            if key not in ("criterion_name", "cannot_assess")
+        }
         try:
-            fields = self.eval_fields
-            return self.evaluation_schema.model_validate(
-                {
-                    key: fields[key].normalize(raw) if key in fields else raw
-                    for key, raw in given.items()
-                    if key not in ("criterion_name", "cannot_assess")
-                }
-            )
+            return self.evaluation_schema.model_validate(kept)
         except ValidationError as fault:
             raise ReplyError(f"{self._title}: {fields_text(fault, 'reply')}") from None
 
@@ -399,9 +386,7 @@ def register_kind(tag: str | None) -> Callable[[KindT], KindT]:
 
 def registered_kinds() -> dict[str, type[BaseCriterion]]:
     """Return all criterion classes by tag: built-in classes first, then registered and installed ones."""
-    for tag in _OWN:
-        _load_own(tag)
-    for tag in extension_names(KINDS_GROUP):
+    for tag in (*_OWN, *extension_names(KINDS_GROUP)):
         kind_of(tag)
     others = {tag: kind for tag, kind in _kinds.items() if tag is not None}
     return {tag: _kinds[tag] for tag in _OWN} | others
@@ -411,10 +396,8 @@ def criterion_to_dict(criterion: BaseCriterion) -> dict[str, Json]:
     """Return a criterion as written in a rubric file, with its `type` tag and without default values."""
     own, known = type(criterion), _kinds.get(criterion.kind)
     if known is None or (known.__module__, known.__qualname__) != (own.__module__, own.__qualname__):
-        raise ArgumentError(
-            f"{own.__qualname__} has no type tag, so {criterion.name or 'it'!r} cannot be "
-            "written to a file; decorate the class with @register_kind('…')"
-        )
+        what = f"{own.__qualname__} has no type tag, so {criterion.name or 'it'!r} cannot be written"
+        raise ArgumentError(f"{what} to a file; decorate the class with @register_kind('…')")
     fields = criterion.model_dump(mode="json", exclude_defaults=True)
     return {**fields, "weight": criterion.weight}
 
@@ -428,25 +411,18 @@ def kind_of(tag: Json) -> type[BaseCriterion]:
     """Return the class registered under a `type` tag; None is the tag of the plain criterion."""
     if isinstance(tag, str) and tag not in _kinds:
         _load_own(tag)
-    if isinstance(tag, str) and tag not in _kinds:
-        _load_installed(tag)
+        if tag not in _kinds and (kind := load_extension(KINDS_GROUP, tag)):
+            register_kind(tag)(kind)
     if (tag is None or isinstance(tag, str)) and tag in _kinds:
         return _kinds[tag]
     known = registered_kinds()
     near = difflib.get_close_matches(str(tag), known, n=1)
     hint = f"did you mean {near[0]!r}?" if near else f"available: {', '.join(known) or 'none'}."
-    raise ArgumentError(
-        f"unknown kind of criterion {tag!r}; {hint} Register your own kinds with @register_kind"
-    )
+    what = f"unknown kind of criterion {tag!r}"
+    raise ArgumentError(f"{what}; {hint} Register your own kinds with @register_kind")
 
 
 def _load_own(tag: str | None) -> None:
     """Import the module that registers the built-in kind with this tag, if any."""
     if tag is not None and tag in _OWN:
         import_module(f"autorubric.criteria.{_OWN[tag]}")
-
-
-def _load_installed(tag: str) -> None:
-    """Register the kind that an installed package provides under this tag, if any."""
-    if kind := load_extension(KINDS_GROUP, tag):
-        register_kind(tag)(kind)

@@ -70,9 +70,8 @@ class ChecklistCriterion(BaseCriterion):
     def _complete(self, evaluation: Any) -> None:
         missing = [key for key in self.items if not getattr(evaluation, key)]
         if _MISSING in evaluation.model_fields_set and set(evaluation.missing_items) != set(missing):
-            raise ValueError(
-                f"missing_items is {evaluation.missing_items}, but the answers say {missing}; they must agree"
-            )
+            what = f"missing_items is {evaluation.missing_items}, but the answers say {missing}"
+            raise ValueError(f"{what}; they must agree")
         evaluation.missing_items = missing
 
     def _code(self, fields: Mapping[str, Json]) -> Json:

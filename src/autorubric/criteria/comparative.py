@@ -38,8 +38,6 @@ _ANSWERS: dict[ComparisonMode, str] = {
     "best_of": "best, the letter of the best one",
 }
 _ABSTENTIONS = ("cannot_assess", "cannot assess")
-
-
 _AROUND_AN_ID = re.compile(r"^\W*(?:candidate\b)?\W*|\W+$", re.IGNORECASE)
 
 
@@ -55,25 +53,19 @@ class _Candidates(NamedTuple):
         if self.lettered:
             letter = _AROUND_AN_ID.sub("", text).upper()
             return next((name for name, known in self.called.items() if known == letter), None)
-        return _find_name(text, tuple(self.called)) if self.called else text.strip() or None
-
-    def list_text(self) -> str:
-        """Return the allowed identifiers as the end of an error message."""
-        return f"; candidates: {', '.join(sorted(self.called.values()) if self.lettered else self.called)}"
+        if not self.called:
+            return text.strip() or None
+        if text in self.called:
+            return text
+        folded = text.strip().casefold()
+        found = [name for name in self.called if name.strip().casefold() == folded]
+        return found[0] if len(found) == 1 else None
 
 
 def candidate_id(place: int) -> str:
     """Return a candidate's identifier in a prompt: A to Z, then A1, B1 and so on."""
     turn, letter = divmod(place, len(string.ascii_uppercase))
     return string.ascii_uppercase[letter] + (str(turn) if turn else "")
-
-
-def _find_name(text: str, names: Sequence[str]) -> str | None:
-    if text in names:
-        return text
-    folded = text.strip().casefold()
-    found = [name for name in names if name.strip().casefold() == folded]
-    return found[0] if len(found) == 1 else None
 
 
 def _values_by_name(groups: Sequence[Sequence[str]]) -> dict[str, float]:
@@ -199,10 +191,8 @@ class ComparativeCriterion(BaseCriterion):
             if not name.strip():
                 return f"{self._title}: candidate names must not be blank; got {name!r}"
             if name.strip().casefold() in answers:
-                return (
-                    f"{self._title}: a candidate must not be named {name!r}, a reserved answer; "
-                    "rename the candidate"
-                )
+                what = f"{self._title}: a candidate must not be named {name!r}, a reserved answer"
+                return f"{what}; rename the candidate"
         return None
 
     def presentations(self, submission: Submission, rng: random.Random | None) -> tuple[tuple[str, ...], ...]:
@@ -265,10 +255,15 @@ class ComparativeCriterion(BaseCriterion):
             given = given[_KEYS[self.mode]]
         if self._names is not None and (fault := self._why_incomparable(self._names)):
             raise ReplyError(fault)
-        answer = self._read(given, margin, self._candidates(shown))
+        answer = self._read(given, margin, shown)
         return replace(answer, reason=reason, evaluation={**self._fields_of(answer), "explanation": reason})
 
-    def _read(self, given: Json, margin: Json, candidates: _Candidates) -> Answer:
+    def _read(self, given: Json, margin: Json, shown: Shown | None) -> Answer:
+        if shown is not None and shown.names:
+            letters = {name: candidate_id(place) for place, name in enumerate(shown.names)}
+            candidates = _Candidates(letters, lettered=True)
+        else:
+            candidates = _Candidates({name: name for name in self._names or ()}, lettered=False)
         if self.mode == "pairwise":
             return self._read_pair(given, margin, candidates)
         if self.mode == "ranking":
@@ -276,16 +271,11 @@ class ComparativeCriterion(BaseCriterion):
         tied = given if isinstance(given, list) else [given]
         return self._make_best_answer([self._candidate(one, candidates) for one in tied])
 
-    def _candidates(self, shown: Shown | None) -> _Candidates:
-        if shown is not None and shown.names:
-            letters = {name: candidate_id(place) for place, name in enumerate(shown.names)}
-            return _Candidates(letters, lettered=True)
-        return _Candidates({name: name for name in self._names or ()}, lettered=False)
-
     def _candidate(self, given: Json, candidates: _Candidates) -> str:
         name = candidates.find_name(given) if isinstance(given, str) else None
         if name is None:
-            known = candidates.list_text() if self._names else ""
+            called = sorted(candidates.called.values()) if candidates.lettered else candidates.called
+            known = f"; candidates: {', '.join(called)}" if self._names else ""
             raise ReplyError(f"{self._title}: {short_repr(given)} is not a candidate{known}")
         return name
 
@@ -295,10 +285,16 @@ class ComparativeCriterion(BaseCriterion):
             name = candidates.find_name(given)
         if name is None:
             if isinstance(given, str) and given.strip(" \"'`.*").casefold() == TIE:
-                return self._tie(margin)
+                if self.margin and margin is not None and _number(margin) != 0:
+                    what = f"{self._title}: the margin of a tie must be 0"
+                    raise ReplyError(f"{what}; got {short_repr(margin)}")
+                return self._preference(0)
             signed = None if candidates.lettered else _number(given)
             if signed is not None:
-                return self._preference(self._check_preference(signed))
+                if abs(signed) > self._most or not (self.margin or signed == int(signed)):
+                    wanted = f"a number from {-self._most} to {self._most}"
+                    raise ReplyError(f"{self._title}: a preference must be {wanted}; got {signed:g}")
+                return self._preference(signed)
             name = self._candidate(given, candidates)
         steps = self._read_steps(margin, candidates)
         if self._names is None:
@@ -315,20 +311,6 @@ class ComparativeCriterion(BaseCriterion):
             message = f"{self._title}: margin must be 1 to {self.margin}; got {short_repr(margin)}"
             raise ReplyError(message if candidates.lettered else message + signed)
         return int(steps)
-
-    def _tie(self, margin: Json) -> Answer:
-        if self.margin and margin is not None and _number(margin) != 0:
-            raise ReplyError(f"{self._title}: the margin of a tie must be 0; got {short_repr(margin)}")
-        return self._preference(0)
-
-    def _check_preference(self, signed: float) -> float:
-        most = self._most
-        whole = self.margin or signed == int(signed)
-        if not -most <= signed <= most or not whole:
-            raise ReplyError(
-                f"{self._title}: a preference must be a number from {-most} to {most}; got {signed:g}"
-            )
-        return signed
 
     def _read_ranking(self, given: Json, candidates: _Candidates) -> Answer:
         if isinstance(given, str):
@@ -354,8 +336,7 @@ class ComparativeCriterion(BaseCriterion):
 
     def _preference(self, signed: float) -> Answer:
         """Return the answer for a preference from -m (the first candidate is better) to m."""
-        most = self._most
-        signed = _whole(signed)
+        most, signed = self._most, _whole(signed)
         winner = self._winner_name(signed)
         by = f" by {abs(signed):g}" if self.margin and signed else ""
         return Answer(
@@ -370,28 +351,23 @@ class ComparativeCriterion(BaseCriterion):
         return TIE if signed == 0 else names[signed > 0]
 
     def _make_ranking_answer(self, groups: Sequence[Sequence[str]]) -> Answer:
-        """Return the answer for ranked candidates, with tied candidates in one group."""
         code: list[Json] = [group[0] if len(group) == 1 else list(group) for group in groups]
         values = _values_by_name(groups)
         label = " > ".join(" = ".join(group) for group in groups)
         return Answer(code=code, value=values[self._names[0]] if self._names else None, label=label)
 
     def _make_best_answer(self, tied: Sequence[str]) -> Answer:
-        """Return the answer for the best candidate, or for several candidates tied for first place."""
         if not tied or len(set(tied)) != len(tied):
             raise ReplyError(f"{self._title}: name at least one best candidate, and each of them only once")
-        value = None
-        if self._names:
-            value = 1 / len(tied) if self._names[0] in tied else 0.0
+        names, is_one = self._names, len(tied) == 1
         return Answer(
-            code=tied[0] if len(tied) == 1 else list(tied),
-            value=value,
+            code=tied[0] if is_one else list(tied),
+            value=(1 / len(tied) if names[0] in tied else 0.0) if names else None,
             label=" = ".join(tied),
-            index=self._names.index(tied[0]) if self._names and len(tied) == 1 else None,
+            index=names.index(tied[0]) if names and is_one else None,
         )
 
     def _fields_of(self, answer: Answer) -> dict[str, Json]:
-        """Return the evaluation of an answer, with candidate names."""
         if self.mode != "pairwise" or answer.value is None:
             own = answer.code if isinstance(answer.code, dict) else {_KEYS[self.mode]: answer.code}
             return dict(own)
@@ -411,10 +387,8 @@ class ComparativeCriterion(BaseCriterion):
         if self.mode == "pairwise" and (self.margin or value in (0.0, 0.5, 1.0)):
             return self._preference((1 - 2 * value) * self._most)
         if self.mode == "ranking" and self._names and value in (0.0, 1.0):
-            first, *others = self._names
-            return self._make_ranking_answer(
-                [[first], *([n] for n in others)] if value else [*([n] for n in others), [first]]
-            )
+            first, *others = ([name] for name in self._names)
+            return self._make_ranking_answer([first, *others] if value else [*others, first])
         return Answer(code=None, value=value)
 
     def candidate_values(self, answer: Answer) -> tuple[float, ...]:

@@ -157,11 +157,7 @@ _PACKAGE = __name__.partition(".")[0]
 
 
 def code_digest(function: Any) -> str:
-    """Return a digest of a function's code, defaults, bound arguments and plain closure values.
-
-    The digest has 16 hexadecimal digits. It excludes globals, files and mutable objects that the function
-    uses. It is computed from bytecode, so it differs between Python versions.
-    """
+    """Return a digest of the bytecode, defaults, bound arguments and plain closure values of a function."""
     digest = hashlib.sha256()
     for part in _parts(function, _DEEPEST):
         digest.update(part.encode("utf-8", "surrogatepass") + b"\x00")
@@ -176,7 +172,10 @@ def _parts(thing: Any, depth: int) -> Iterator[str]:
         # The order of a set depends on the process.
         yield from (sorted(inner) if isinstance(thing, frozenset) else inner)
     elif isinstance(thing, CodeType):
-        yield from _code_parts(thing, depth)
+        yield thing.co_code.hex()
+        yield " ".join(thing.co_names)
+        for const in thing.co_consts:
+            yield from _parts(const, depth - 1)
     elif isinstance(thing, functools.partial):
         yield from _parts(thing.func, depth - 1)
         yield from _parts((*thing.args, *sorted(thing.keywords.items())), depth - 1)
@@ -189,13 +188,6 @@ def _parts(thing: Any, depth: int) -> Iterator[str]:
         yield thing.__qualname__
     else:
         yield from _object_parts(thing, depth)
-
-
-def _code_parts(code: CodeType, depth: int) -> Iterator[str]:
-    yield code.co_code.hex()
-    yield " ".join(code.co_names)
-    for const in code.co_consts:
-        yield from _parts(const, depth - 1)
 
 
 def _function_parts(function: Any, depth: int) -> Iterator[str]:

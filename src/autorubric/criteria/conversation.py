@@ -176,19 +176,15 @@ def shorten_text(text: str, most: int, omitted: Omitted) -> tuple[str, str]:
 
 
 def shorten_turns(turns: Sequence[Turn], most: int, omitted: Omitted) -> tuple[str, str]:
-    """Return the text of the turns that fit about `most` characters, with a mark, and which they are.
-
-    A turn that takes more than half of them is shortened within its content.
-    """
+    """Return the text of the turns that fit about `most` characters, with a mark, and which they are."""
     count = len(turns)
     sizes = [len(conversation_text([turn])) + 1 for turn in turns]
     long = [size > most // 2 for size in sizes]
     turns = [_shorten_turn(one, most // 3, omitted) if long[at] else one for at, one in enumerate(turns)]
     sizes = [len(conversation_text([turn])) + 1 for turn in turns]
     head = 0 if omitted == "start" else max(1, _fitting(sizes, most // 2 if omitted == "middle" else most))
-    tail = 0
-    if omitted != "end":
-        tail = _fitting(sizes[: max(head - 1, 0) : -1], most - sum(sizes[:head])) or int(not head)
+    behind = [] if omitted == "end" else sizes[: max(head - 1, 0) : -1]
+    tail = _fitting(behind, most - sum(sizes[:head])) or int(omitted == "start")
     stop = count - tail
     parts = [conversation_text(turns[:head]), conversation_text(turns[stop:])]
     if head < stop:
@@ -215,8 +211,7 @@ def _shorten_turn(turn: Turn, most: int, omitted: Omitted) -> Turn:
 
 def _spans(*spans: tuple[int, int]) -> str:
     """Return the ranges that are not empty as text, such as `1-3, 7`."""
-    found = [f"{first}-{last}" if first < last else f"{first}" for first, last in spans if first <= last]
-    return ", ".join(found)
+    return ", ".join(f"{a}-{b}" if a < b else f"{a}" for a, b in spans if a <= b)
 
 
 def _indent(text: str) -> str:

@@ -134,14 +134,11 @@ class Criterion(BaseCriterion):
         scored = [option for option in self.options or () if not option.na]
         without = [option.label for option in scored if option.value is None]
         if without and len(without) < len(scored):
-            labels = ", ".join(map(repr, without))
-            raise ValueError(
-                f"either all options or none must have values from 0 to 1; options without a value: {labels}"
-            )
+            what = "either all options or none must have values from 0 to 1"
+            raise ValueError(f"{what}; options without a value: {', '.join(map(repr, without))}")
         if without and self.scale_type == "ordinal":
-            raise ValueError(
-                "options of an ordinal scale must have values; add values, or list plain labels, lowest first"
-            )
+            advice = "add values, or list plain labels, lowest first"
+            raise ValueError(f"options of an ordinal scale must have values; {advice}")
         return self
 
     @property
@@ -191,12 +188,11 @@ class Criterion(BaseCriterion):
         return "allowed: " + ", ".join(repr(option.label) for option in self.options)
 
     def _evaluation_fields(self) -> dict[str, FieldSpec]:
+        reason = TextField().get_field()
         if self.options is None:
-            choice = ("verdict", ChoiceField(choices=tuple(CriterionVerdict)).get_field())
-        else:
-            labels = tuple(option.label for option in self.options)
-            choice = ("label", (Literal[labels], Field()))
-        return {choice[0]: choice[1], "reason": TextField().get_field()}
+            return {"verdict": ChoiceField(choices=tuple(CriterionVerdict)).get_field(), "reason": reason}
+        labels = tuple(option.label for option in self.options)
+        return {"label": (Literal[labels], Field()), "reason": reason}
 
     @cached_property
     def wire_schema(self) -> dict[str, Json]:
@@ -215,21 +211,12 @@ class Criterion(BaseCriterion):
 
     @cached_property
     def _declared_answers(self) -> tuple[Answer, ...]:
-        if self.options is None:
-            words = (CriterionVerdict.UNMET, CriterionVerdict.MET)
-            return tuple(
-                Answer(code=str(word), value=float(index), label=str(word), index=index)
-                for index, word in enumerate(words)
-            )
+        rows: list[tuple[str, float | None, bool]] = [("UNMET", 0.0, False), ("MET", 1.0, False)]
+        if self.options is not None:
+            rows = [(one.label, None if one.na else one.value, one.na) for one in self.options]
         return tuple(
-            Answer(
-                code=option.label,
-                value=None if option.na else option.value,
-                label=option.label,
-                index=index,
-                na=option.na,
-            )
-            for index, option in enumerate(self.options)
+            Answer(code=label, value=value, label=label, index=index, na=na)
+            for index, (label, value, na) in enumerate(rows)
         )
 
     @cached_property
@@ -268,12 +255,8 @@ class Criterion(BaseCriterion):
                 "Give a short reason that quotes or names the evidence, then the verdict: MET if the text "
                 "does what the criterion says, UNMET if not, CANNOT_ASSESS if it cannot be told."
             )
-        rule = (
-            "Give a short reason that quotes or names the evidence, then the label of one option, verbatim."
-        )
-        if self._has_na:
-            return rule
-        return rule + " If it cannot be told, set cannot_assess to true."
+        rule = "Give a short reason that quotes or names the evidence, then the label of one option, verbatim"
+        return f"{rule}." if self._has_na else f"{rule}. If it cannot be told, set cannot_assess to true."
 
     def read(self, reply: Json | BaseModel, shown: Shown | None = None) -> Answer:
         """Parse a reply (an evaluation, its dict, or a plain label) and return its verdict or option.
@@ -321,10 +304,7 @@ class Criterion(BaseCriterion):
         raise ReplyError(f"{self._title}: {short_repr(given)} is not an option; {self._allowed_text()}")
 
     def _read_number(self, given: float, in_words: bool) -> Answer:
-        """Return the option that has a number as its label or, unless `in_words` is true, as its value.
-
-        A model (`in_words`) does not see values, so its 1 could be the position of an option.
-        """
+        """Return the option with a number as its label or value; a model (`in_words`) does not see values."""
         try:
             spelt = (str(given), f"{given:g}")
         except (OverflowError, ValueError):
@@ -332,10 +312,8 @@ class Criterion(BaseCriterion):
         named = [a for a in self._declared_answers if a.label in spelt]
         found = named or [a for a in self._declared_answers if a.value == given and not in_words]
         if len(found) != 1:
-            what = "label" if in_words else "label or value"
-            raise ReplyError(
-                f"{self._title}: {given!r} is not the {what} of an option; {self._allowed_text()}"
-            )
+            what = f"{given!r} is not the {'label' if in_words else 'label or value'} of an option"
+            raise ReplyError(f"{self._title}: {what}; {self._allowed_text()}")
         return found[0]
 
 

@@ -40,7 +40,6 @@ _OF_MODELS: Final = frozenset(dir(BaseModel))
 
 
 def check_unique(values: Iterable[str | int], what: str) -> None:
-    """Check that values differ."""
     repeated: list[Any] = [value for value, count in Counter(values).items() if count > 1]
     if repeated:
         raise ValueError(f"{what} must be unique; repeated: {', '.join(map(repr, sorted(repeated)))}")
@@ -55,8 +54,7 @@ def entries(
         if not given:
             raise ValueError(f"{what} must not be empty; add at least one")
         for key in given:
-            fault = _key_fault(key, fields(key), {*_TAKEN, *taken})
-            if fault:
+            if fault := _key_fault(key, fields(key), {*_TAKEN, *taken}):
                 raise ValueError(f"{what}: the key {key!r} {fault}; use another name")
         return FrozenDict(given)
 
@@ -113,7 +111,6 @@ _NUMBER_LENGTH: Final = 24
 
 
 def reason_schema() -> dict[str, Json]:
-    """Return the JSON schema of a reason or explanation."""
     return {"type": "string", "maxLength": REASON_LENGTH}
 
 
@@ -161,9 +158,8 @@ def longest_reply(schema: Json) -> int | None:
 
 def _name_or_function(given: Any) -> Any:
     if inspect.iscoroutinefunction(given):
-        raise ValueError(
-            f"a check must be a synchronous function; got {short_repr(given)}. Use async functions as judges"
-        )
+        what = f"a check must be a synchronous function; got {short_repr(given)}"
+        raise ValueError(f"{what}. Use async functions as judges")
     if isinstance(given, Mapping):
         try:
             return TranscriptCheck.model_validate(given)
@@ -197,12 +193,6 @@ def _reply_fields(cls: type[BaseModel]) -> dict[str, type[EvalField]]:
     return {k: kind for k, kind in declared.items() if isinstance(kind, type) and issubclass(kind, EvalField)}
 
 
-def _hidden_attribute(cls: type[BaseModel], name: str) -> str | None:
-    """Return an error if a field would hide an attribute of a base class; otherwise None."""
-    above = next((base for base in cls.__mro__[1:] if name in vars(base)), None)
-    return None if above is None else f"hides the attribute {name!r} of every criterion"
-
-
 class Declaration(BaseModel):
     """The fields of a criterion and the schema of its replies; `BaseCriterion` interprets the replies."""
 
@@ -226,21 +216,19 @@ class Declaration(BaseModel):
     def __pydantic_init_subclass__(cls, **_: Any) -> None:
         for name in Declaration.model_fields:
             if isinstance(cls.model_fields[name].default, EvalField):
-                raise ArgumentError(
-                    f"{cls.__name__}.{name}: every criterion already has a field {name!r}; use another name "
-                    "for the reply field"
-                )
+                what = f"{cls.__name__}.{name}: every criterion already has a field {name!r}"
+                raise ArgumentError(f"{what}; use another name for the reply field")
         for name, kind in _reply_fields(cls).items():
-            fault = field_fault(name, text=issubclass(kind, TextField)) or _hidden_attribute(cls, name)
+            fault = field_fault(name, text=issubclass(kind, TextField))
+            if any(name in vars(base) for base in cls.__mro__[1:]):
+                fault = fault or f"hides the attribute {name!r} of every criterion"
             if fault:
-                raise ArgumentError(
-                    f"{cls.__name__}.{name}: the field {fault}; use another name for the reply field"
-                )
+                what = f"{cls.__name__}.{name}: the field {fault}"
+                raise ArgumentError(f"{what}; use another name for the reply field")
 
     @model_validator(mode="before")
     @classmethod
     def _drop_type(cls, given: Any) -> Any:
-        """Accept and remove the `type` tag from files."""
         if not isinstance(given, Mapping) or cls.kind is None or "type" not in given:
             return given
         if given["type"] != cls.kind:
@@ -272,19 +260,14 @@ class Declaration(BaseModel):
         return {**given, "requirement": text, "description": text}
 
     @model_validator(mode="after")
-    def _check_penalty(self) -> Self:
+    def _check_combination(self) -> Self:
         if self.weight < 0 and self.gate is not None:
             raise ValueError("a penalty cannot have a gate; rephrase it with a positive weight")
         if self.weight < 0 and self.bonus:
             raise ValueError("a penalty cannot be a bonus; remove bonus, or use a positive weight")
-        return self
-
-    @model_validator(mode="after")
-    def _check_rule(self) -> Self:
         if isinstance(self.check, TranscriptCheck) and self.level != "binary":
-            raise ValueError(
-                "a check of tool calls is met or not; remove the check, or the options, points or levels"
-            )
+            advice = "remove the check, or the options, points or levels"
+            raise ValueError(f"a check of tool calls is met or not; {advice}")
         return self
 
     @cached_property
@@ -297,13 +280,9 @@ class Declaration(BaseModel):
             self._complete(evaluation)
             return evaluation
 
-        schema: type[BaseModel] = create_model(
-            f"{self._schema_name}Evaluation",
-            __base__=_Evaluation,
-            __validators__={"complete": cast(Any, model_validator(mode="after")(complete))},
-            **fields,
-        )
-        return schema
+        name, check = f"{self._schema_name}Evaluation", cast(Any, model_validator(mode="after")(complete))
+        made: Any = create_model(name, __base__=_Evaluation, __validators__={"complete": check}, **fields)
+        return cast(type[BaseModel], made)
 
     def _complete(self, evaluation: Any) -> None:
         """Fill in derived fields of an evaluation; raise a ValueError if fields contradict each other."""
@@ -322,7 +301,6 @@ class Declaration(BaseModel):
 
     @property
     def _title(self) -> str:
-        """The name of the criterion in error messages."""
         return self.name or self.requirement or type(self).__name__
 
     @property
@@ -398,8 +376,7 @@ class Declaration(BaseModel):
 
     def __getstate__(self) -> dict[Any, Any]:
         """Return only the fields, since another process can rebuild the schema classes."""
-        state = super().__getstate__()
-        return {**state, "__dict__": self._own_fields()}
+        return {**super().__getstate__(), "__dict__": self._own_fields()}
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """Return a copy with updated fields, which are not validated; cached schemas are not copied."""

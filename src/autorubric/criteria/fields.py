@@ -94,8 +94,6 @@ class EvalField(BaseModel, ABC):
 
 
 class _Bounded(EvalField):
-    """A field for a number in a range."""
-
     measures: ClassVar[bool] = True
 
     min_val: Any
@@ -114,7 +112,6 @@ class _Bounded(EvalField):
         return str(given) if isinstance(given, bool) else given
 
     def position(self, given: Any) -> float | None:
-        """Return `(given - min_val) / (max_val - min_val)`."""
         return float((given - self.min_val) / (self.max_val - self.min_val))
 
     def at(self, position: float) -> Json:

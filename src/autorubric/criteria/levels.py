@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, Final, Self
 
@@ -68,11 +68,8 @@ class HolisticRubricCriterion(BaseCriterion):
         if indices != list(range(indices[0], indices[0] + len(indices))):
             raise ValueError(f"level indices must be consecutive integers; got {indices}")
         for level in ordered:
-            if any(
-                level.name.strip().removesuffix(".0") == str(other.index)
-                for other in ordered
-                if other is not level
-            ):
+            others = [str(index) for index in indices if index != level.index]
+            if level.name.strip().removesuffix(".0") in others:
                 raise ValueError(
                     f"the level {level.name!r} has index {level.index}, but its name is the index of another "
                     f"level, so a reply of {level.name} would be ambiguous; rename the level"
@@ -99,10 +96,8 @@ class HolisticRubricCriterion(BaseCriterion):
     def _complete(self, evaluation: Any) -> None:
         meant = next(level.index for level in self.levels if level.name == evaluation.level)
         if evaluation.level_index != meant:
-            raise ValueError(
-                f"level {evaluation.level!r} has index {meant}, but level_index is {evaluation.level_index}; "
-                "they must agree"
-            )
+            what = f"level {evaluation.level!r} has index {meant}"
+            raise ValueError(f"{what}, but level_index is {evaluation.level_index}; they must agree")
 
     def _code(self, fields: Mapping[str, Json]) -> Json:
         return fields["level"]
@@ -112,7 +107,6 @@ class HolisticRubricCriterion(BaseCriterion):
         return tuple(level.name for level in self.levels)
 
     def _complete_reply(self, given: Json) -> Json:
-        """Return a reply with the declared name and the index of its level."""
         if not isinstance(given, Mapping):
             given = {**self._blank_texts(), "level": given}
         named_level = given.get("level", given.get("level_index"))
@@ -194,7 +188,6 @@ class RubricDimension(BaseModel):
 
 
 def _fields_of(key: str) -> tuple[str, str]:
-    """Return the names of a dimension's fields in an evaluation."""
     return f"{key}_score", f"{key}_explanation"
 
 
@@ -227,10 +220,8 @@ class AnalyticRubricCriterion(BaseCriterion):
         for key in dimensions:
             for field in _fields_of(key):
                 if field in dimensions:
-                    raise ValueError(
-                        f"dimensions: the key {field!r} conflicts with an evaluation field of the dimension "
-                        f"{key!r}; use another name"
-                    )
+                    what = f"dimensions: the key {field!r} conflicts with an evaluation field"
+                    raise ValueError(f"{what} of the dimension {key!r}; use another name")
         return dimensions
 
     @cached_property
@@ -238,9 +229,7 @@ class AnalyticRubricCriterion(BaseCriterion):
         """The score and explanation fields of each dimension."""
         fields: dict[str, EvalField] = {}
         for key, dimension in self.dimensions.items():
-            score, explanation = _fields_of(key)
-            fields[score] = dimension.scale
-            fields[explanation] = TextField()
+            fields |= zip(_fields_of(key), (dimension.scale, TextField()), strict=True)
         return fields
 
     @cached_property
@@ -265,18 +254,16 @@ class AnalyticRubricCriterion(BaseCriterion):
         return [each, super()._describe_fields()[-1]]
 
     def _complete(self, evaluation: Any) -> None:
-        evaluation.overall_score = self._mean({key: float(score) for key, score in self._scores(evaluation)})
+        evaluation.overall_score = self._mean(evaluation, lambda _, score: float(score))
 
-    def _scores(self, evaluation: Any) -> list[tuple[str, int]]:
-        return [(key, getattr(evaluation, f"{key}_score")) for key in self.dimensions]
-
-    def _mean(self, numbers: Mapping[str, float]) -> float:
-        weights = {key: dimension.weight for key, dimension in self.dimensions.items()}
-        return sum(numbers[key] * weight for key, weight in weights.items()) / sum(weights.values())
+    def _mean(self, evaluation: Any, number_of: Callable[[RubricDimension, int], float]) -> float:
+        scores = [(one, getattr(evaluation, f"{key}_score")) for key, one in self.dimensions.items()]
+        total = sum(number_of(one, score) * one.weight for one, score in scores)
+        return total / sum(self.part_weights)
 
     def value_of(self, evaluation: Any) -> float | None:
         """Return the weighted mean of `(score - min_score) / (max_score - min_score)`."""
-        return self._mean({key: self.dimensions[key].place(score) for key, score in self._scores(evaluation)})
+        return self._mean(evaluation, RubricDimension.place)
 
     def _code(self, fields: Mapping[str, Json]) -> Json:
         return {name: given for name, given in fields.items() if name.endswith("_score")}

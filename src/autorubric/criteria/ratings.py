@@ -89,10 +89,8 @@ class LikertCriterion(BaseCriterion):
                     f"ranges from {low} to {high}; omit one of them, or use the same bounds"
                 )
         if not self.rating.steps():
-            raise ValueError(
-                f"the range from {self.rating.min_val} to {self.rating.max_val} has too many points; use at "
-                f"most {MOST_STEPS} points, or a NumericalRatingCriterion"
-            )
+            what = f"the range from {self.rating.min_val} to {self.rating.max_val} has too many points"
+            raise ValueError(f"{what}; use at most {MOST_STEPS} points, or a NumericalRatingCriterion")
         return self
 
     @model_serializer(mode="wrap")

@@ -110,10 +110,9 @@ class VerdictCounts:
         if self.lost:
             found.append(f"{self.lost} of {self.asked} verdicts were lost; first error: {self.lost_cause}")
         if self.assumed:
-            found.append(
-                f"{self.assumed} of {self.asked} verdicts were assumed: the reply could not be read and "
-                f"counts as the conservative answer; first error: {self.assumed_cause}"
-            )
+            why = "the reply could not be read and counts as the conservative answer"
+            what = f"{self.assumed} of {self.asked} verdicts were assumed: {why}"
+            found.append(f"{what}; first error: {self.assumed_cause}")
         return found
 
 
@@ -219,9 +218,8 @@ def _parse_mapping(given: Mapping[Any, Any]) -> Submission:
     if set(to_grade) <= {"thinking", "output"}:
         wrong = [key for key in wrong if to_grade[key] is not None]
     if wrong or not to_grade:
-        raise ArgumentError(
-            f"to_grade must map at least one name to a string; invalid: {wrong or to_grade!r}"
-        )
+        what = "to_grade must map at least one name to a string"
+        raise ArgumentError(f"{what}; invalid: {wrong or to_grade!r}")
     if "output" in to_grade and set(to_grade) <= {"thinking", "output"}:
         return Submission(text=to_grade["output"], thinking=to_grade.get("thinking"), images=tuple(images))
     if set(to_grade) == {"thinking"}:
@@ -233,9 +231,7 @@ class Named(Protocol):
     """An object with a name."""
 
     @property
-    def name(self) -> str:
-        """Name by which the object can be looked up."""
-        ...
+    def name(self) -> str: ...
 
 
 NamedT = TypeVar("NamedT", bound=Named)
@@ -265,5 +261,4 @@ class NamedList(list[NamedT]):
         raise KeyError(f"{key!r}; available: {', '.join(one.name for one in self) or 'none'}")
 
     def names(self) -> list[str]:
-        """Return the names of the elements."""
         return [one.name for one in self]

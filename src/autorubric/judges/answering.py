@@ -32,34 +32,17 @@ class PromptLike(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question(Generic[T]):
-    """A question to a source.
+    """A question to a source."""
 
-    Attributes:
-        prompt_of: Builds the prompt for the submissions, which a function receives as it is.
-        read: Converts the text of a model's reply, or the value that a function returned, to the answer;
-            raises `ReplyError` if it cannot.
-        submissions: The texts in the prompt that may be shortened to fit a model's context.
-        compared: Whether the candidates of the submissions are shown rather than their texts.
-        schema: The JSON schema of a model's reply; None for text.
-        system_prompt: The system prompt of a model; None for none.
-        sample: Index of the sample, from 0.
-    """
-
-    prompt_of: Callable[[Submissions], PromptLike]
-    read: Callable[[Any], T]
-    submissions: Submissions = ()
-    compared: bool = False
-    schema: ReplySchema | None = None
+    prompt_of: Callable[[Submissions], PromptLike]  # a function receives the prompt as it is
+    read: Callable[[Any], T]  # reads the text of a model, or what a function returned; may raise `ReplyError`
+    submissions: Submissions = ()  # the texts in the prompt that may be shortened to fit a model's context
+    compared: bool = False  # whether candidates are shown rather than texts
+    schema: ReplySchema | None = None  # the JSON schema of a model's reply; None for text
     system_prompt: str | None = None
-    sample: int = 0
-
-    @property
-    def prompt(self) -> PromptLike:
-        """The prompt with the whole submissions."""
-        return self.prompt_of(self.submissions)
+    sample: int = 0  # index of the sample, from 0
 
     def for_model(self, submissions: Submissions) -> ModelQuestion[T]:
-        """Return the question as messages to a model."""
         system = [Message(role="system", content=self.system_prompt)] if self.system_prompt else []
         images = tuple(image for one in submissions for image in one.images)
         user = Message(role="user", content=self.prompt_of(submissions).content, images=images)
@@ -67,53 +50,13 @@ class Question(Generic[T]):
 
 
 class Reply(NamedTuple, Generic[T]):
-    """The reply of a source.
-
-    Attributes:
-        answer: The answer; None if a model refused.
-        exchange: The messages, usage and cost of a model; None if no model was called.
-        shown: The parts of the submissions that fit the model's context; None if nothing was omitted.
-    """
-
-    answer: T | None
-    exchange: Exchange[T] | None = None
-    shown: str | None = None
-
-
-class Source(Protocol):
-    """The interface of all that answers a question."""
-
-    @property
-    def name(self) -> str:
-        """Name of the model, the function or the object's class."""
-        ...
-
-    @property
-    def models(self) -> tuple[LLMConfig, ...]:
-        """The models that are called, without their fallbacks; empty for a function."""
-        ...
-
-    def describe(self, role: str) -> dict[str, Json]:
-        """Return the settings that affect answers; a function's name has the role as its key."""
-        ...
-
-    def ask(self, question: Question[T]) -> Awaitable[Reply[T]]:
-        """Return the reply to a question; an exception of a function is raised as it is."""
-        ...
-
-    def ask_now(self, question: Question[T]) -> Reply[T]:
-        """Return the reply from synchronous code, and close any connections that were opened."""
-        ...
-
-    async def aclose(self) -> None:
-        """Close the connections; the next question reopens them."""
-        ...
+    answer: T | None  # None if a model refused
+    exchange: Exchange[T] | None = None  # None if no model was called
+    shown: str | None = None  # the parts of submissions that fitted; None if nothing was omitted
 
 
 @dataclass(frozen=True, slots=True)
 class ModelSource:
-    """A model that answers questions."""
-
     client: LLMClient
 
     @property
@@ -125,12 +68,15 @@ class ModelSource:
         return (self.client.config,)
 
     def describe(self, role: str) -> dict[str, Json]:
+        """Return the settings that affect answers; a function's name has the role as its key."""
         return answer_settings(self.client.config)
 
     def ask(self, question: Question[T]) -> Coroutine[Any, Any, Reply[T]]:
         return ask_model(self.client, question.for_model, question.submissions, compared=question.compared)
 
     def ask_now(self, question: Question[T]) -> Reply[T]:
+        """Return the reply from synchronous code, and close the connections."""
+
         async def ask_once() -> Reply[T]:
             async with self.client:
                 return await self.ask(question)
@@ -158,13 +104,13 @@ class CallableSource:
         return {role: qualified_name(self.target)}
 
     async def ask(self, question: Question[T]) -> Reply[T]:
-        return Reply(question.read(await self.call(question.prompt)))
+        return Reply(question.read(await self.call(question.prompt_of(question.submissions))))
 
     def ask_now(self, question: Question[T]) -> Reply[T]:
         if self.sync is None:
             return run_sync(self.ask(question))
         # Runs in the caller's thread, because the callable may be bound to it.
-        result = self.sync(question.prompt)
+        result = self.sync(question.prompt_of(question.submissions))
         return Reply(question.read(run_sync(_await(result)) if inspect.isawaitable(result) else result))
 
     async def call(self, prompt: Any) -> Any:
@@ -172,13 +118,18 @@ class CallableSource:
         if self.asynchronous is not None:
             return await call_user_code(self.asynchronous, prompt, thread=None)
         assert self.sync is not None
-        return await call_user_code(self.sync, prompt, error_of=self._stop_error)
-
-    def _stop_error(self, error: BaseException) -> JudgeError:
-        return JudgeError(f"evaluator {self.name!r} raised StopIteration: {error}")
+        return await call_user_code(
+            self.sync,
+            prompt,
+            error_of=lambda error: JudgeError(f"evaluator {self.name!r} raised StopIteration: {error}"),
+        )
 
     async def aclose(self) -> None:
         """Do nothing; the caller owns the object and closes it."""
+
+
+Source: TypeAlias = ModelSource | CallableSource
+"""All that answers a question."""
 
 
 async def _await(result: Awaitable[Any]) -> Any:
@@ -247,30 +198,18 @@ _SHORTEST_CUT = 200
 """Number of characters below which a text is not shortened further, because too little would remain."""
 
 
-class _Shown(NamedTuple):
-    """A text in the prompt, with the position of its submission and the name of its candidate."""
-
-    place: int
-    name: str
-    text: str
-
-
 def _shorten(
     whole: Submissions, asked: Submissions, policy: TruncatePolicy | None, compared: bool
 ) -> tuple[Submissions, str, str] | None:
-    """Return the submissions without a third of the longest text, its name, and the part of it that is left.
-
-    None if it must not be shortened. The name is empty if there is only one text.
-    """
+    """Return submissions with less of the longest text, its name, and the part of it; None if forbidden."""
     texts = [
-        _Shown(place, name, text)
+        (place, name, text)
         for place, one in enumerate(asked)
         for name, text in (one.candidates.items() if compared else [("", one.text or "")])
     ]
-    longest = max(texts, key=lambda one: len(one.text), default=None)
-    if longest is None or policy is None or len(longest.text) <= _SHORTEST_CUT:
+    place, name, text = max(texts, key=lambda one: len(one[2]), default=(0, "", ""))
+    if policy is None or len(text) <= _SHORTEST_CUT:
         return None
-    place, name, text = longest
     shown_as = (f"output {place + 1}: " if len(asked) > 1 else "") + (f"candidate {name!r}: " if name else "")
     most = max(_SHORTEST_CUT, len(text) * 2 // 3)
     # The whole text is shortened, so that it has one mark and the part can be named.

@@ -9,7 +9,7 @@ from asyncio import CancelledError
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol, get_args, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, get_args, runtime_checkable
 
 from autorubric.criteria.base import BaseCriterion
 from autorubric.errors import (
@@ -161,7 +161,11 @@ _FIELDS: Final[dict[str, tuple[tuple[type, ...], str]]] = {
 }
 
 
-def shared_error(error: JudgeError, count: int) -> list[JudgeReply | JudgeError]:
+Outcome: TypeAlias = JudgeReply | JudgeError | BudgetError
+"""What a judge answers to one of several requests."""
+
+
+def shared_error(error: JudgeError, count: int) -> list[Outcome]:
     """Return copies of an error for several requests; only the first has the usage and cost."""
     unspent = copy.copy(error)
     unspent.usage = unspent.cost = None
@@ -269,7 +273,7 @@ _PROGRAMMING_ERRORS: Final = (AttributeError, TypeError, NameError, ImportError,
 
 async def ask_judge_many(
     judge: BatchJudge, requests: Sequence[JudgeRequest], *, judge_id: str
-) -> list[JudgeReply | JudgeError | BudgetError]:
+) -> list[Outcome]:
     """Return the judge's replies in the order of the requests; see `reply_of`."""
     found = await call_judge(judge.ask_many, requests, judge_id)
     if not isinstance(found, Sequence) or isinstance(found, str) or len(found) != len(requests):

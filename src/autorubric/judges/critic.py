@@ -42,54 +42,6 @@ from autorubric.support.objects import Json
 from autorubric.support.reading_errors import nearest_key, short_repr
 
 _KEYS = ("evaluator", "criterion", "prompt_template", "reference")
-
-
-def _arguments_to_json(
-    evaluator: Any, criterion: BaseCriterion, prompt_template: str, reference: Any
-) -> dict[str, Json]:
-    """Return a critic's arguments as JSON data, without secrets or their digests."""
-    if not isinstance(evaluator, str | LLMConfig):
-        raise ArgumentError(
-            f"the evaluator {short_repr(evaluator)} cannot be converted to JSON; use a model name or an "
-            "LLMConfig"
-        )
-    data = criterion_to_dict(criterion)
-    if kind_of(data.get("type")) is not type(criterion):
-        raise ArgumentError(f"{type(criterion).__name__} has no type tag; decorate it with @register_kind")
-    if criterion.check is not None and not is_registered(criterion.check):
-        raise ArgumentError(f"the check of {criterion.name!r} has no name; name it with register_check")
-    try:
-        if json.loads(json.dumps(reference, allow_nan=False)) != reference:
-            raise ValueError("its value would change; use strings, numbers, lists and mappings")
-    except (TypeError, ValueError, RecursionError) as error:
-        raise ArgumentError(f"the reference cannot be converted to JSON: {error}") from None
-    return {
-        # `LLMConfig.to_dict` has digests in place of secrets, which a config does not accept.
-        "evaluator": evaluator.model_dump(mode="json") if isinstance(evaluator, LLMConfig) else evaluator,
-        "criterion": data,
-        "prompt_template": prompt_template,
-        "reference": reference,
-    }
-
-
-def _arguments_from_json(data: Mapping[str, Json]) -> dict[str, Any]:
-    """Return a critic's arguments from the data returned by `_arguments_to_json`."""
-    for key in data:
-        if key not in _KEYS:
-            raise ArgumentError(f"unknown key {key!r} in a critic; {nearest_key(str(key), _KEYS)}")
-    missing = [key for key in ("evaluator", "criterion") if key not in data]
-    if missing:
-        raise ArgumentError(f"a critic must have {' and '.join(missing)}")
-    evaluator, criterion = data["evaluator"], data["criterion"]
-    if not (isinstance(evaluator, str | Mapping) and isinstance(criterion, Mapping)):
-        raise ArgumentError("evaluator must be a model name or a mapping, and criterion must be a mapping")
-    try:
-        model = evaluator if isinstance(evaluator, str) else LLMConfig.model_validate(dict(evaluator))
-        return {**data, "evaluator": model, "criterion": criterion_from_dict(criterion)}
-    except ValidationError as error:
-        raise ArgumentError(str(error)) from None
-
-
 _ALL_VARIABLES = (*VARIABLES, *OWN_VARIABLES)
 
 
@@ -128,9 +80,8 @@ class Critic:
 
     def __post_init__(self) -> None:
         if not isinstance(self.criterion, BaseCriterion):
-            raise ArgumentError(
-                f"criterion must be an instance of BaseCriterion; got {short_repr(self.criterion)}"
-            )
+            given = short_repr(self.criterion)
+            raise ArgumentError(f"criterion must be an instance of BaseCriterion; got {given}")
         template = PromptTemplate.parse(self.prompt_template, _ALL_VARIABLES)
         object.__setattr__(self, "_template", template)
         object.__setattr__(self, "_evaluator", evaluator_of(self.evaluator))
@@ -323,10 +274,9 @@ class Critic:
     def _is_asked_for(self, criterion: BaseCriterion) -> bool:
         own = self._is_own(criterion)
         if not own and criterion.name is not None and criterion.name == self.criterion.name:
-            raise JudgeError(
-                f"judge {self.judge_id!r} is a critic of a different criterion with the same name "
-                f"{criterion.name!r}; create the critic with the rubric's criterion"
-            )
+            what = f"a critic of a different criterion with the same name {criterion.name!r}"
+            advice = "create the critic with the rubric's criterion"
+            raise JudgeError(f"judge {self.judge_id!r} is {what}; {advice}")
         return own
 
     def _is_own(self, criterion: BaseCriterion) -> bool:
@@ -345,7 +295,25 @@ class Critic:
             ArgumentError: If the evaluator is neither a model name nor an `LLMConfig`, or a value cannot be
                 converted to JSON.
         """
-        return _arguments_to_json(self.evaluator, self.criterion, self.prompt_template, self.reference)
+        evaluator, criterion, reference = self.evaluator, self.criterion, self.reference
+        if not isinstance(evaluator, str | LLMConfig):
+            what = f"the evaluator {short_repr(evaluator)} cannot be converted to JSON"
+            raise ArgumentError(f"{what}; use a model name or an LLMConfig")
+        data = criterion_to_dict(criterion)
+        if kind_of(data.get("type")) is not type(criterion):
+            kind = type(criterion).__name__
+            raise ArgumentError(f"{kind} has no type tag; decorate it with @register_kind")
+        if criterion.check is not None and not is_registered(criterion.check):
+            raise ArgumentError(f"the check of {criterion.name!r} has no name; name it with register_check")
+        try:
+            if json.loads(json.dumps(reference, allow_nan=False)) != reference:
+                raise ValueError("its value would change; use strings, numbers, lists and mappings")
+        except (TypeError, ValueError, RecursionError) as error:
+            raise ArgumentError(f"the reference cannot be converted to JSON: {error}") from None
+        # `LLMConfig.to_dict` has digests in place of secrets, which a config does not accept.
+        model = evaluator if isinstance(evaluator, str) else evaluator.model_dump(mode="json")
+        own = {"prompt_template": self.prompt_template, "reference": reference}
+        return {"evaluator": model, "criterion": data, **own}
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Json]) -> Self:
@@ -354,24 +322,31 @@ class Critic:
         Raises:
             ArgumentError: If keys are unknown or missing, or values are invalid.
         """
-        return cls(**_arguments_from_json(given))
+        for key in given:
+            if key not in _KEYS:
+                raise ArgumentError(f"unknown key {key!r} in a critic; {nearest_key(str(key), _KEYS)}")
+        missing = [key for key in ("evaluator", "criterion") if key not in given]
+        if missing:
+            raise ArgumentError(f"a critic must have {' and '.join(missing)}")
+        evaluator, criterion = given["evaluator"], given["criterion"]
+        if not (isinstance(evaluator, str | Mapping) and isinstance(criterion, Mapping)):
+            wanted = "evaluator must be a model name or a mapping, and criterion must be a mapping"
+            raise ArgumentError(wanted)
+        try:
+            model = evaluator if isinstance(evaluator, str) else LLMConfig.model_validate(dict(evaluator))
+            arguments = {**given, "evaluator": model, "criterion": criterion_from_dict(criterion)}
+        except ValidationError as error:
+            raise ArgumentError(str(error)) from None
+        return cls(**arguments)
 
     def _question(
-        self,
-        output: Any,
-        input: Any,
-        reference: Any,
-        context: Any,
-        variables: Mapping[str, Any],
-        *,
-        batch: bool = False,
+        self, output: Any, input: Any, reference: Any, context: Any, further: Any, *, batch: bool = False
     ) -> CriticQuestion:
-        taken = sorted({"criterion", "outputs", "inputs", "output", "input"} & set(variables))
+        taken = sorted({"criterion", "outputs", "inputs", "output", "input"} & set(further))
         if taken:
             raise ArgumentError(f"the critic sets {', '.join(taken)} itself; choose other argument names")
-        if is_blank(reference):
-            reference = self.reference
-        call = EvaluatorCall(reference=reference, context=context, further=variables, batch=batch)
+        reference = self.reference if is_blank(reference) else reference
+        call = EvaluatorCall(reference=reference, context=context, further=further, batch=batch)
         if batch:
             cases = cases_of_batch(self.criterion, output, input)
         else:

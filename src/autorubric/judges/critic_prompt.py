@@ -15,7 +15,15 @@ from autorubric.criteria.comparative import candidate_id
 from autorubric.criteria.values import Submission
 from autorubric.errors import ArgumentError
 from autorubric.judges.base import JudgeRequest
-from autorubric.judges.prompts import MATERIAL_RULE, delimit, item_tag, neutralise, render_examples, rules_of
+from autorubric.judges.prompts import (
+    MATERIAL_RULE,
+    delimit,
+    delimit_given,
+    item_tag,
+    neutralise,
+    render_examples,
+    rules_of,
+)
 from autorubric.support.chat_tokens import neutralise_tokens
 from autorubric.support.reading_errors import short_repr
 
@@ -24,8 +32,6 @@ _CONVERSIONS: Final[Mapping[str, Callable[[Any], str]]] = {"r": repr, "s": str, 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variable:
-    """A variable in a template."""
-
     name: str
     conversion: str | None = None  # r, s or a; None for no conversion
     specification: str = ""
@@ -45,10 +51,8 @@ class Variable:
         try:
             return format(value, self.specification)
         except (ValueError, TypeError, OverflowError) as error:
-            raise ArgumentError(
-                f"prompt_template: {self} cannot format {short_repr(value)}: {error}; pass another value for "
-                f"{self.name}, or change the format"
-            ) from None
+            what = f"prompt_template: {self} cannot format {short_repr(value)}: {error}"
+            raise ArgumentError(f"{what}; pass another value for {self.name}, or change the format") from None
 
     def __str__(self) -> str:
         conversion = "" if self.conversion is None else f"!{self.conversion}"
@@ -63,11 +67,9 @@ class PromptTemplate:
 
     @classmethod
     def parse(cls, text: str, known: Iterable[str]) -> PromptTemplate:
-        """Parse a text with `{name}` for variables; errors list the known variables."""
         if not isinstance(text, str):
-            raise ArgumentError(
-                f"prompt_template must be text with {listed(known)}; got {type(text).__name__}"
-            )
+            given = type(text).__name__
+            raise ArgumentError(f"prompt_template must be text with {listed(known)}; got {given}")
         try:
             found = list(string.Formatter().parse(text))
         except ValueError as error:
@@ -84,30 +86,23 @@ class PromptTemplate:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The distinct variable names, in template order."""
         return tuple(dict.fromkeys(variable.name for _, variable in self.pieces if variable is not None))
 
     def fill(self, values: Mapping[str, Any], *, composed: Container[str] = ()) -> str:
-        """Return the template's text with every variable replaced by its value.
-
-        Delimiters and chat-template tokens are made harmless in all values except the `composed` ones.
-        """
+        """Return the text with the values, in which delimiters are harmless unless they are `composed`."""
         parts = []
         for literal, variable in self.pieces:
             parts.append(literal)
             if variable is not None:
                 if variable.name not in values:
-                    raise ArgumentError(
-                        f"prompt_template: unknown variable {{{variable.name}}}; "
-                        f"{_near(variable.name, values)}"
-                    )
+                    what = f"prompt_template: unknown variable {{{variable.name}}}"
+                    raise ArgumentError(f"{what}; {_near(variable.name, values)}")
                 shown = variable.show(values[variable.name])
                 parts.append(shown if variable.name in composed else neutralise(shown))
         return "".join(parts)
 
 
 def variable_text(value: Any) -> str:
-    """Convert a value to text; None becomes an empty string."""
     return "" if value is None else str(value)
 
 
@@ -172,8 +167,6 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One output to judge."""
-
     output: Any  # as passed to the template
     input: Any  # the prompt that the output answers; None if not given
     submission: Submission  # the output, for judges
@@ -192,11 +185,9 @@ class Case:
 
     @property
     def text(self) -> str:
-        """The output as text."""
         return variable_text(self.value)
 
     def cut_to(self, submission: Submission) -> Case:
-        """Return the case with a shortened submission."""
         if submission is self.submission:
             return self
         return replace(self, submission=submission, output=submission.text)
@@ -204,8 +195,6 @@ class Case:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluatorCall:
-    """The arguments of a call other than the outputs."""
-
     reference: Any  # None if there is none
     context: Any  # additional information for the evaluator; None if there is none
     further: Mapping[str, Any] = field(default_factory=dict)  # the caller's own template variables
@@ -218,19 +207,17 @@ COMPOSED: Final = frozenset({"criterion", "instruction", "material", "examples"}
 
 
 def variables(cases: Sequence[Case], call: EvaluatorCall, *, next_to_input: bool) -> dict[str, Any]:
-    """Return the values of all template variables.
-
-    next_to_input: Whether each output of a batch is shown directly after its input.
-    """
-    first = cases[0]
+    """Return the template variables; in a batch, `next_to_input` shows each output after its input."""
+    first, tag = cases[0], _tag(cases, call)
     output, given = first.value, first.input
     if call.batch:
-        output = "\n\n".join(
-            _number_output(case, number, next_to_input) for number, case in enumerate(cases, 1)
-        )
-        given = "\n\n".join(
-            _number_input(case, number) for number, case in enumerate(cases, 1) if case.input is not None
-        )
+        outputs, inputs = list[str](), list[str]()
+        for number, case in enumerate(cases, 1):
+            own = [] if case.input is None else [f"Input {number}:\n{variable_text(case.input)}"]
+            inputs += own
+            outputs += [*(own if next_to_input else []), f"Output {number}:\n{case.text}"]
+        output, given = "\n\n".join(outputs), "\n\n".join(inputs)
+    examples = render_examples(call.request.examples, tag) if call.request else []
     return {
         "criterion": neutralise_tokens(first.criterion.render(first.shown)),
         **dict.fromkeys(("output", "outputs"), output),
@@ -238,8 +225,8 @@ def variables(cases: Sequence[Case], call: EvaluatorCall, *, next_to_input: bool
         "reference": call.reference,
         "context": call.context,
         "instruction": _instruction(cases, call),
-        "material": _material(cases, call),
-        "examples": _examples(cases, call),
+        "material": _material(cases, call, tag),
+        "examples": "".join(f"{block}\n\n" for block in examples),
         **call.further,
     }
 
@@ -255,15 +242,6 @@ def _instruction(cases: Sequence[Case], call: EvaluatorCall) -> str:
     return "\n".join(lines)
 
 
-def _number_output(case: Case, number: int, next_to_input: bool) -> str:
-    own = f"Output {number}:\n{case.text}"
-    return own if case.input is None or not next_to_input else f"{_number_input(case, number)}\n\n{own}"
-
-
-def _number_input(case: Case, number: int) -> str:
-    return f"Input {number}:\n{variable_text(case.input)}"
-
-
 def _tag(cases: Sequence[Case], call: EvaluatorCall) -> str:
     given = [None if one is None else variable_text(one) for one in (call.context, call.reference)]
     own = [text for case in cases for text in (variable_text(case.input), case.text)]
@@ -271,35 +249,15 @@ def _tag(cases: Sequence[Case], call: EvaluatorCall) -> str:
     return item_tag(*given, *own, *thoughts)
 
 
-def _examples(cases: Sequence[Case], call: EvaluatorCall) -> str:
-    """Return a panel's few-shot examples, each followed by a blank line."""
-    shown = render_examples(call.request.examples, _tag(cases, call)) if call.request else []
-    return "".join(f"{block}\n\n" for block in shown)
-
-
-def _material(cases: Sequence[Case], call: EvaluatorCall) -> str:
+def _material(cases: Sequence[Case], call: EvaluatorCall, tag: str) -> str:
     """Return all inputs, each part between delimiters that its texts cannot contain."""
-    tag = _tag(cases, call)
-    parts = []
-    if call.context is not None:
-        parts.append(delimit("context", variable_text(call.context), tag))
-    if call.reference is not None:
-        parts.append(delimit("reference", variable_text(call.reference), tag))
-    for number, case in enumerate(cases, 1):
-        parts += _delimit_parts(case, tag, str(number) if call.batch else None)
+    parts = delimit_given({"context": call.context, "reference": call.reference}, tag)
+    for at, case in enumerate(cases, 1):
+        number = str(at) if call.batch else None
+        parts += delimit_given({"query": case.input, "thinking": case.submission.thinking}, tag, number)
+        if not case.shown.names:
+            parts.append(delimit("submission", case.text, tag, name=number))
+        for place, name in enumerate(case.shown.names):
+            label = f"{at} {candidate_id(place)}" if call.batch else candidate_id(place)
+            parts.append(delimit("candidate", case.submission.candidates[name], tag, name=label))
     return "\n\n".join(parts)
-
-
-def _delimit_parts(case: Case, tag: str, number: str | None) -> list[str]:
-    parts = []
-    if case.input is not None:
-        parts.append(delimit("query", variable_text(case.input), tag, name=number))
-    if case.submission.thinking is not None:
-        parts.append(delimit("thinking", case.submission.thinking, tag, name=number))
-    if not case.shown.names:
-        return [*parts, delimit("submission", case.text, tag, name=number)]
-    for place, name in enumerate(case.shown.names):
-        letter = candidate_id(place)
-        label = letter if number is None else f"{number} {letter}"
-        parts.append(delimit("candidate", case.submission.candidates[name], tag, name=label))
-    return parts

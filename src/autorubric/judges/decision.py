@@ -14,7 +14,7 @@ from autorubric.criteria.base import AS_DECLARED, AnswerChoice, BaseCriterion, S
 from autorubric.criteria.values import Answer, Submission
 from autorubric.errors import ArgumentError, BudgetError, JudgeError, ReplyError, RequestRefusedError
 from autorubric.judges.answering import answer_settings, ask_model
-from autorubric.judges.base import JudgeReply, JudgeRequest, shared_error
+from autorubric.judges.base import JudgeReply, JudgeRequest, Outcome, shared_error
 from autorubric.judges.model import demand_text, material_of, model_reply, show_request
 from autorubric.judges.prompts import EXAMPLES_HEAD, MATERIAL_RULE, ComposedPrompt, render_examples, shared_of
 from autorubric.llm.client import LLMClient
@@ -35,12 +35,9 @@ _IS_UNKNOWN: Final = "Is it impossible to answer this from the material?\n{quest
 _DOES_NOT_APPLY: Final = "Is this true of the submission: {label}?\n{question}"
 _WORDING: Final = (MATERIAL_RULE, EXAMPLES_HEAD, _UNKNOWN, _IS_UNKNOWN, _DOES_NOT_APPLY)
 _OF_TEXTS: Final = "temperature top_p max_tokens seed thinking fallbacks logprobs takes_images"
-_Replies = Sequence[JudgeReply | JudgeError | BudgetError]
 
 
 class DecisionQuestion(NamedTuple):
-    """One question to a decision model."""
-
     type: str  # predicate, choice or score
     text: str
     choices: tuple[AnswerChoice, ...]  # the levels of a score, lowest first; the negative and positive answer
@@ -49,17 +46,10 @@ class DecisionQuestion(NamedTuple):
 
 
 def questions_on(criterion: BaseCriterion, shown: Shown) -> list[DecisionQuestion]:
-    """Return the questions about a criterion, by level.
-
-    A binary criterion is a predicate, a nominal one or a comparison a choice, an ordinal one or a range of
-    whole numbers a score, and each part of a criterion a question. A choice includes `CANNOT_ASSESS`, unless
-    there is an NA option. Otherwise, a second predicate asks about it, or about each NA option.
-
-    Raises:
-        ArgumentError: If a decision model cannot answer the criterion.
-    """
+    """Return the questions about a criterion; raise `ArgumentError` if a decision model cannot answer it."""
     asked, choices = criterion.question(), criterion.answer_choices(shown)
     abstentions = [one for one in choices if one.answer.abstains]
+    # A choice includes the abstention; after other questions, a second one asks about it.
     if criterion.level in ("nominal", "ranking"):
         known = [] if abstentions or not choices else [_ABSTENTION]
         return [_fit(criterion, "choice", asked, [*Shown.arrange(choices, shown), *known])]
@@ -213,12 +203,8 @@ class Asking:
 
 
 def _combine(answers: Sequence[tuple[DecisionQuestion, dict[str, float] | None]]) -> Probabilities | None:
-    """Return the probabilities of a criterion's answers; None if one of its questions was refused.
-
-    If the second questions about abstentions were answered with q₁, q₂, …, then P(abstention i) is qᵢ, or
-    qᵢ / Σq if the sum exceeds 1, and the probability p of another answer becomes p · max(0, 1 - Σq). With
-    parts, this applies to each part.
-    """
+    """Return the probabilities of a criterion's answers; None if one of its questions was refused."""
+    # P(abstention i) is qᵢ, or qᵢ / Σq if the sum exceeds 1; other answers share max(0, 1 - Σq), by part.
     known = [(one, given) for one, given in answers if given is not None]
     second = [(one.choices[1].label, given[one.choices[1].label]) for one, given in known if one.is_second]
     total = math.fsum(q for _, q in second)
@@ -301,7 +287,7 @@ class DecisionModelJudge:
             return reply
         raise reply
 
-    async def ask_many(self, requests: Sequence[JudgeRequest]) -> _Replies:
+    async def ask_many(self, requests: Sequence[JudgeRequest]) -> Sequence[Outcome]:
         """Return the probabilities for criteria of an item; the first one of each request has its cost."""
         demand_text(self.judge_id, requests[0])
         errors = [self._why_unfit(one) for one in requests]
@@ -331,10 +317,10 @@ class DecisionModelJudge:
                 return f"criterion {request.criterion.name!r} has {size} {what}, but {most}"
         return ""
 
-    async def _ask_together(self, requests: Sequence[JudgeRequest]) -> _Replies:
+    async def _ask_together(self, requests: Sequence[JudgeRequest]) -> Sequence[Outcome]:
         asking = Asking(self.contract, requests)
         submissions, compared = (requests[0].submission,), bool(show_request(requests[0]).names)
-        failures: _Replies = [ReplyError("no answer")] * len(requests)
+        failures: Sequence[Outcome] = [ReplyError("no answer")] * len(requests)
         try:
             reply = await ask_model(self.client, asking.question, submissions, compared=compared)
         except BudgetError as error:

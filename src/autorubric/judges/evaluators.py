@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Protocol, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 from pydantic import BaseModel, ValidationError
 
@@ -38,7 +37,7 @@ from autorubric.judges.critic_prompt import (
     variable_text,
     variables,
 )
-from autorubric.judges.model import model_reply, refused_answer
+from autorubric.judges.model import model_reply, refused_answer, show_request
 from autorubric.judges.prompts import ComposedPrompt
 from autorubric.judges.vote import read_answer, reply_text
 from autorubric.llm.config import LLMConfig
@@ -50,7 +49,6 @@ from autorubric.support.reading_errors import short_repr
 
 
 def _payload_of(result: Any, schema: type[BaseModel]) -> Json:
-    """Return an evaluator's result as JSON data."""
     if isinstance(result, schema):
         return result.model_dump()
     if isinstance(result, str):
@@ -80,10 +78,8 @@ def _read_batch(cases: Sequence[Case], payload: Json) -> tuple[Answer, ...]:
     if not isinstance(evaluations, list):
         raise ReplyError('the reply is not an object with a list "evaluations"')
     if len(evaluations) != len(cases):
-        raise ReplyError(
-            f"there are {len(cases)} outputs and {len(evaluations)} evaluations; return one per output, "
-            "in the same order"
-        )
+        counts = f"{len(cases)} outputs and {len(evaluations)} evaluations"
+        raise ReplyError(f"there are {counts}; return one per output, in the same order")
     answers: list[Answer] = []
     faults = []
     for number, (case, evaluation) in enumerate(zip(cases, evaluations, strict=True), 1):
@@ -101,10 +97,8 @@ def evaluation_of(criterion: BaseCriterion, answer: Answer) -> BaseModel:
     fields = answer.evaluation
     if fields is None:
         if answer.code is None:
-            raise ReplyError(
-                f"{criterion.name or 'criterion'}: the evaluator reports that it cannot judge: "
-                f"{answer.reason or 'no reason given'}"
-            )
+            why = f"the evaluator reports that it cannot judge: {answer.reason or 'no reason given'}"
+            raise ReplyError(f"{criterion.name or 'criterion'}: {why}")
         fields = _from_code(criterion, answer)
     try:
         return criterion.evaluation_schema.model_validate(fields)
@@ -119,9 +113,7 @@ def _from_code(criterion: BaseCriterion, answer: Answer) -> Mapping[str, Json]:
         names = [name for name in criterion.evaluation_schema.model_fields if name != "criterion_name"]
         return {name: answer.reason if name == "reason" else answer.code for name in names}
     texts = [name for name, field in criterion.eval_fields.items() if isinstance(field, TextField)]
-    return (
-        {**read.evaluation, **dict.fromkeys(texts[:1], answer.reason)} if answer.reason else read.evaluation
-    )
+    return {**read.evaluation, **dict.fromkeys(texts[:1] if answer.reason else (), answer.reason)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,14 +125,12 @@ class CriticQuestion(Question[tuple[Answer, ...]]):
 
     @property
     def composed(self) -> ComposedPrompt:
-        """The messages to a model, with the schema of its reply."""
         return ComposedPrompt(self.for_model(self.submissions).messages, self.schema)
 
 
 def critic_question(
     criterion: BaseCriterion, template: PromptTemplate, cases: Sequence[Case], call: EvaluatorCall
 ) -> CriticQuestion:
-    """Return the question for one call of a critic."""
     if is_blank(call.reference):
         call = replace(call, reference=None)
         if criterion.needs_reference:
@@ -170,7 +160,7 @@ def critic_question(
         read=read,
         submissions=whole,
         compared=bool(cases[0].shown.names),
-        schema=_wire_schema(criterion, cases, batch=call.batch, may_abstain=call.request is not None),
+        schema=_wire_schema(criterion, cases, call),
         system_prompt=requests[0].system_prompt,
         sample=requests[0].sample,
         requests=requests,
@@ -178,10 +168,12 @@ def critic_question(
 
 
 def case_of(criterion: BaseCriterion, output: Any, input: Any) -> Case:
-    """Return the case for a caller's output."""
     compares = criterion.level == "ranking"
     if compares or _is_submission(output):
-        submission = _parse_submission("" if output is None else output)
+        try:
+            submission = Submission.parse("" if output is None else output)
+        except ArgumentError as error:
+            raise ArgumentError(f"output: {error}") from None
         value = submission.text
     else:
         submission, value = Submission(text=variable_text(output)), output
@@ -195,28 +187,23 @@ def case_of(criterion: BaseCriterion, output: Any, input: Any) -> Case:
 
 
 def case_in_panel(request: JudgeRequest) -> Case:
-    """Return the case for a panel's request."""
-    rng = random.Random(request.seed) if request.shuffle else None
-    shown = request.criterion.show(request.submission, rng)
     return Case(
         output=request.submission.text,
         input=request.query,
         submission=request.submission,
         criterion=request.criterion,
-        shown=replace(shown, names=request.order) if request.order else shown,
+        shown=show_request(request),
     )
 
 
 def cases_of_batch(criterion: BaseCriterion, outputs: Sequence[Any], inputs: Any) -> list[Case]:
-    """Return the cases for a batch of outputs."""
     if not _is_list(outputs) or not outputs:
         raise ArgumentError(f"outputs must be a non-empty list; got {short_repr(outputs)}")
     if inputs is None:
         inputs = [None] * len(outputs)
     if not _is_list(inputs):
-        raise ArgumentError(
-            f"inputs must be a list with one input per output, or None; got {short_repr(inputs)}"
-        )
+        wanted = "a list with one input per output, or None"
+        raise ArgumentError(f"inputs must be {wanted}; got {short_repr(inputs)}")
     if len(inputs) != len(outputs):
         raise ArgumentError(f"got {len(outputs)} outputs and {len(inputs)} inputs; pass one input per output")
     return [case_of(criterion, output, one) for output, one in zip(outputs, inputs, strict=True)]
@@ -236,13 +223,6 @@ def _is_submission(output: Any) -> bool:
     return isinstance(output, Submission)
 
 
-def _parse_submission(output: Any) -> Submission:
-    try:
-        return Submission.parse(output)
-    except ArgumentError as error:
-        raise ArgumentError(f"output: {error}") from None
-
-
 def _request(case: Case, call: EvaluatorCall) -> JudgeRequest:
     reference = None if call.reference is None else variable_text(call.reference)
     if call.request is not None:
@@ -258,16 +238,13 @@ def _request(case: Case, call: EvaluatorCall) -> JudgeRequest:
     )
 
 
-def _wire_schema(
-    criterion: BaseCriterion, cases: Sequence[Case], *, batch: bool, may_abstain: bool
-) -> ReplySchema:
+def _wire_schema(criterion: BaseCriterion, cases: Sequence[Case], call: EvaluatorCall) -> ReplySchema:
     schema = cases[0].criterion.wire_schema
     if any(case.criterion.wire_schema != schema for case in cases):
         schema = criterion.wire_schema
-    if not may_abstain:
-        fields = {k: v for k, v in schema["properties"].items() if k != "cannot_assess"}
-        schema = object_schema(fields)
-    if not batch:
+    if call.request is None:
+        schema = object_schema({k: v for k, v in schema["properties"].items() if k != "cannot_assess"})
+    if not call.batch:
         return ReplySchema(name="evaluation", schema=schema, strict=criterion.strict)
     several = object_schema({"evaluations": {"type": "array", "items": schema}})
     return ReplySchema(name="evaluations", schema=several, strict=criterion.strict)
@@ -278,30 +255,7 @@ EvaluatorLike: TypeAlias = Any
 `aforward(prompt)`, or a sync or async function of the prompt."""
 
 
-class Evaluator(Protocol):
-    """The interface of evaluators: one parsed reply per output, in order; the first one has the usage."""
-
-    reads_prompt: ClassVar[bool]  # whether the evaluator uses the critic's prompt, or builds its own
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def models(self) -> tuple[LLMConfig, ...]: ...
-
-    def prompt_for(self, question: CriticQuestion) -> ComposedPrompt | None: ...
-
-    def ask_now(self, question: CriticQuestion) -> Sequence[JudgeReply]: ...
-
-    async def ask(self, question: CriticQuestion) -> Sequence[JudgeReply]: ...
-
-    def describe(self) -> dict[str, Json]: ...
-
-    async def aclose(self) -> None: ...
-
-
 def evaluator_of(value: EvaluatorLike) -> Evaluator:
-    """Return the evaluator for a caller's argument."""
     if is_judge(value):
         return _JudgeEvaluator(value)
     source = source_of(value)
@@ -316,7 +270,7 @@ def evaluator_of(value: EvaluatorLike) -> Evaluator:
 @dataclass(frozen=True, slots=True)
 class _SourceEvaluator:
     source: Source
-    reads_prompt: ClassVar[bool] = True
+    reads_prompt: ClassVar[bool] = True  # rather than building its own
 
     @property
     def name(self) -> str:
@@ -399,3 +353,7 @@ class _JudgeEvaluator:
     async def aclose(self) -> None:
         if isinstance(self.judge, ClosableJudge):
             await self.judge.aclose()
+
+
+Evaluator: TypeAlias = _SourceEvaluator | _JudgeEvaluator
+"""Returns one parsed reply per output, in order; the first one has the usage."""

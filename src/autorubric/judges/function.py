@@ -67,11 +67,8 @@ class FunctionJudge:
 
     def describe(self) -> dict[str, str]:
         """Return the function's module, qualified name and code digest."""
-        return {
-            "judge": "function",
-            "function": qualified_name(self.function),
-            "code": code_digest(self.function),
-        }
+        code = code_digest(self.function)
+        return {"judge": "function", "function": qualified_name(self.function), "code": code}
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,22 +80,20 @@ class CheckJudge:
     judge_id: str = CHECK_JUDGE_ID
 
     async def ask(self, request: JudgeRequest) -> JudgeReply:
-        """Run the check on the submission's text or turns, and return its answer."""
-        if request.submission.text is None:
+        submission = request.submission
+        if submission.text is None:
             raise JudgeError(f"{request.criterion.name}: the submission has no text for the check")
         if request.criterion.check is None:
             raise JudgeError(f"{request.criterion.name}: the criterion has no check")
         check = find_check(request.criterion.check)
         try:
-            submission = request.submission
             result = check(submission.turns if isinstance(check, TranscriptCheck) else submission.text)
         except JudgeError:
             raise
         # Checks are user code, so any exception counts as a failure of the check.
         except Exception as error:
-            raise JudgeError(
-                f"{request.criterion.name}: the check raised {type(error).__name__}: {error}"
-            ) from error
+            what = f"the check raised {type(error).__name__}"
+            raise JudgeError(f"{request.criterion.name}: {what}: {error}") from error
         return _reply(request.criterion, result)
 
 
@@ -108,11 +103,8 @@ def _reply(criterion: BaseCriterion, result: Any) -> JudgeReply:
         if len(result) != 2 or not isinstance(result[1], str):
             raise ReplyError(f"{criterion.name}: the check returned {result!r}; expected (answer, reason)")
         result, reason = result
-    if result is None:
-        return JudgeReply(answer=None, reason=reason)
-    if is_number(result):
-        return JudgeReply(answer=_answer_at(criterion, float(result)), reason=reason)
-    return JudgeReply(answer=result, reason=reason)
+    answer = _answer_at(criterion, float(result)) if is_number(result) else result
+    return JudgeReply(answer=answer, reason=reason)
 
 
 def _answer_at(criterion: BaseCriterion, value: float) -> Any:

@@ -96,8 +96,6 @@ class _Finding(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weighing:
-    """The evidence in a text for the answers of a criterion."""
-
     odds: tuple[float, ...]  # probabilities of the declared answers, in order; they sum to 1
     best: int | None  # position of the most probable answer; None if no answer has more evidence than another
     strength: float  # share of the requirement that the best sentence matches, in [0, 1]
@@ -155,15 +153,14 @@ def chooses(criterion: BaseCriterion) -> bool:
 def weigh(criterion: BaseCriterion, text: str) -> Weighing:
     """Return the evidence in a text for the answers of a criterion."""
     if not chooses(criterion):
-        raise JudgeError(
-            f"{criterion.name}: a {type(criterion).__name__} ({criterion.level}) has no declared answers to "
-            "compare words with; use a model or a function as the judge"
-        )
+        what = f"{criterion.name}: a {type(criterion).__name__} ({criterion.level}) has no declared answers"
+        raise JudgeError(f"{what} to compare words with; use a model or a function as the judge")
     answers, reading = criterion.answers(), _read(text[:LOOKED_AT])
     requirement = criterion.requirement or criterion.name or ""
     finding = _find(*_requirement_cues(requirement), reading)
     shown = 1 / (1 + math.exp(-_SLOPE * (finding.strength - _HALF)))
-    if _asks_for_absence(requirement):
+    # Requirements such as "contains no jargon" ask for an absence.
+    if _INVERTING.search(" ".join(_QUOTED.sub(" ", requirement).split()[:6])):
         shown = 1 - shown
     if criterion.level == "binary":
         weights = [shown if answer.value else 1 - shown for answer in answers]
@@ -203,18 +200,11 @@ def quote(text: str) -> str:
     return f'"{line if len(line) <= _LONGEST_QUOTE else line[: _LONGEST_QUOTE - 1].rstrip() + "…"}"'
 
 
-def _asks_for_absence(requirement: str) -> bool:
-    """Return whether the requirement asks for an absence, such as "contains no jargon"."""
-    return bool(_INVERTING.search(" ".join(_QUOTED.sub(" ", requirement).split()[:6])))
-
-
 @lru_cache(maxsize=1024)
 def _requirement_cues(requirement: str) -> tuple[tuple[_Cue, ...], float]:
-    """Return the cues to look for, and the largest weight that one sentence is expected to match.
-
-    Sentences about things that do not count are excluded. No single sentence matches all details of a long
-    requirement, so the expected weight grows more slowly than the total, and every "or" reduces it.
-    """
+    """Return the cues to look for, and the largest weight that one sentence is expected to match."""
+    # No single sentence matches all details of a long requirement, so the expected weight grows more slowly
+    # than the total, and every "or" reduces it.
     kept = " ".join(part for part in _SENTENCE_END.split(requirement) if not _EXCLUDING.search(part))
     cues = _cues(kept or requirement)
     alternatives = 1 + len(re.findall(r"\bor\b", requirement, re.I))
@@ -235,11 +225,9 @@ def _cues(text: str) -> tuple[_Cue, ...]:
 
 @lru_cache(maxsize=1024)
 def _option_cues(requirement: str, labels: tuple[str, ...]) -> tuple[tuple[_Cue, ...], ...]:
-    """Return the distinguishing words of each option, from its label and its gloss in the requirement.
-
-    A clause that names a single option, such as "curt is short and without courtesy", and the clauses after
-    it up to the next option are the gloss of that option.
-    """
+    """Return the distinguishing words of each option, from its label and its gloss in the requirement."""
+    # A clause that names a single option, such as "curt is short and without courtesy", and the clauses after
+    # it up to the next option are the gloss of that option.
     own = [{stem for _, stem in _words(label)} for label in labels]
     marks = [stems - set().union(*(own[:i] + own[i + 1 :])) for i, stems in enumerate(own)]
     glosses, speaking = list(labels), None

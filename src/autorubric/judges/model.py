@@ -8,13 +8,14 @@ import re
 import warnings
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
 from autorubric.criteria.base import Shown
 from autorubric.criteria.values import Answer, Submission
 from autorubric.errors import BudgetError, JudgeError, ProviderError, ReplyError
 from autorubric.judges.answering import Reply, Submissions, answer_settings, ask_model
-from autorubric.judges.base import JudgeReply, JudgeRequest, shared_error
+from autorubric.judges.base import JudgeReply, JudgeRequest, Outcome, shared_error
 from autorubric.judges.prompts import (
     ComposedPrompt,
     Material,
@@ -35,12 +36,12 @@ ReadT = TypeVar("ReadT")
 
 
 def demand_text(judge_id: str, request: JudgeRequest) -> None:
-    """Check that a request has text to judge."""
     if request.submission.text is None:
         raise JudgeError(f"judge {judge_id!r}: item {request.item_id!r} has no text to judge")
 
 
-_Keyed: TypeAlias = tuple[str, tuple[JudgeRequest, Shown]]
+_Keyed: TypeAlias = Mapping[str, tuple[JudgeRequest, Shown]]  # by opaque id
+_Ordered: TypeAlias = Sequence[tuple[str, tuple[JudgeRequest, Shown]]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,12 +82,10 @@ class ModelJudge:
         if problem is not None:
             raise JudgeError(problem)
 
-        def prompt_for(submission: Submission) -> ComposedPrompt:
-            return self._prompt(request, shown, submission)
-
         def read(payload: Any) -> Answer:
             return request.criterion.read(payload, shown)
 
+        prompt_for = partial(self._prompt, request, shown)
         answer, exchange, part = await self._ask_model(request, shown, prompt_for, read)
         assert exchange is not None
         if answer is None:
@@ -94,9 +93,7 @@ class ModelJudge:
         certainties = self._certainties(exchange, {"": (request, shown)})
         return model_reply(exchange, answer, part, certainties[""])
 
-    async def ask_many(
-        self, requests: Sequence[JudgeRequest]
-    ) -> Sequence[JudgeReply | JudgeError | BudgetError]:
+    async def ask_many(self, requests: Sequence[JudgeRequest]) -> Sequence[Outcome]:
         """Send one request about several criteria of an item and return the replies.
 
         If the model's reply lacks a criterion or its answer is unreadable, the model is asked about it
@@ -107,16 +104,9 @@ class ModelJudge:
         if not keyed:
             return await self._answer_each(requests, {})
         ordered = _shuffle(keyed, requests[0].seed)
-        _, shown_first = ordered[0][1]
-
-        def prompt_for(submission: Submission) -> ComposedPrompt:
-            return self._shared_prompt(ordered, requests, submission)
-
-        def read(payload: Any) -> dict[str, Answer]:
-            return _read_batch(payload, keyed)
-
+        prompt_for, read = partial(self._shared_prompt, ordered, requests), partial(_read_batch, keyed)
         try:
-            reply = await self._ask_model(requests[0], shown_first, prompt_for, read)
+            reply = await self._ask_model(requests[0], ordered[0][1][1], prompt_for, read)
         except ReplyError as error:
             replies = await self._answer_each(requests, {})
             return [_add_spending(replies[0], error), *replies[1:]]
@@ -145,13 +135,11 @@ class ModelJudge:
         return compose(material, question, system_prompt=self._system_prompt([request]))
 
     def _shared_prompt(
-        self, ordered: Sequence[_Keyed], requests: Sequence[JudgeRequest], submission: Submission
+        self, ordered: _Ordered, requests: Sequence[JudgeRequest], submission: Submission
     ) -> ComposedPrompt:
-        questions = [
-            (key, PromptQuestion(criterion=r.criterion, shown=shown, examples=r.examples))
-            for key, (r, shown) in ordered
-        ]
-        material = material_of(ordered[0][1][0], submission, ordered[0][1][1])
+        questions = [(key, PromptQuestion(r.criterion, shown, r.examples)) for key, (r, shown) in ordered]
+        first, shown = ordered[0][1]
+        material = material_of(first, submission, shown)
         return compose_batch(material, questions, system_prompt=self._system_prompt(requests))
 
     async def aclose(self) -> None:
@@ -160,7 +148,7 @@ class ModelJudge:
 
     async def _answer_each(
         self, requests: Sequence[JudgeRequest], found: Mapping[str, JudgeReply]
-    ) -> Sequence[JudgeReply | JudgeError | BudgetError]:
+    ) -> Sequence[Outcome]:
         """Return the replies found, and the replies to separate requests about the other criteria."""
         missing = [request for request in requests if (request.criterion.name or "") not in found]
         names = [request.criterion.name or "" for request in missing]
@@ -168,7 +156,7 @@ class ModelJudge:
         replies = {**found, **dict(zip(names, alone, strict=True))}
         return [replies[request.criterion.name or ""] for request in requests]
 
-    async def _ask_alone(self, request: JudgeRequest) -> JudgeReply | JudgeError | BudgetError:
+    async def _ask_alone(self, request: JudgeRequest) -> Outcome:
         try:
             return await self.ask(request)
         except (JudgeError, BudgetError) as error:
@@ -193,9 +181,7 @@ class ModelJudge:
         # Not a coroutine: thousands of calls may wait at a time, and each would keep another frame.
         return ask_model(self.client, question_of, (request.submission,), compared=bool(shown.names))
 
-    def _certainties(
-        self, exchange: Exchange[Any] | None, answered: Mapping[str, tuple[JudgeRequest, Shown]]
-    ) -> dict[str, Certainty]:
+    def _certainties(self, exchange: Exchange[Any] | None, answered: _Keyed) -> dict[str, Certainty]:
         """Return the certainty of each answer in a reply; warn once of each reason for no probabilities."""
         requested = self.client.config.logprobs is not None
         if exchange is None or not (exchange.tokens or requested):
@@ -219,9 +205,7 @@ class ModelJudge:
         return self.multi_choice_system_prompt if choices else self.system_prompt
 
 
-def _add_spending(
-    reply: JudgeReply | JudgeError | BudgetError, lost: JudgeError
-) -> JudgeReply | JudgeError | BudgetError:
+def _add_spending(reply: Outcome, lost: JudgeError) -> Outcome:
     """Add the tokens and cost of a request without a usable reply to a reply."""
     if isinstance(reply, BudgetError) or (lost.usage is None and lost.cost is None):
         return reply
@@ -233,7 +217,7 @@ def _add_spending(
     return reply
 
 
-def _shuffle(keyed: Mapping[str, tuple[JudgeRequest, Shown]], seed: int) -> list[_Keyed]:
+def _shuffle(keyed: _Keyed, seed: int) -> _Ordered:
     ordered = list(keyed.items())
     random.Random(seed).shuffle(ordered)
     return ordered
@@ -263,7 +247,7 @@ def _key_requests(requests: Sequence[JudgeRequest]) -> dict[str, tuple[JudgeRequ
     return {key: pair for key, pair in shown.items() if pair[1].names == first}
 
 
-def _read_batch(payload: Any, keyed: Mapping[str, tuple[JudgeRequest, Shown]]) -> dict[str, Answer]:
+def _read_batch(keyed: _Keyed, payload: Any) -> dict[str, Answer]:
     """Return the answers by id, without ids that are unknown, repeated or unreadable."""
     evaluations = payload.get("evaluations") if isinstance(payload, Mapping) else payload
     if not isinstance(evaluations, list):
@@ -289,9 +273,7 @@ def _read_batch(payload: Any, keyed: Mapping[str, tuple[JudgeRequest, Shown]]) -
 
 
 def _batch_replies(
-    reply: Reply[dict[str, Answer]],
-    keyed: Mapping[str, tuple[JudgeRequest, Shown]],
-    certainties: Mapping[str, Certainty],
+    reply: Reply[dict[str, Answer]], keyed: _Keyed, certainties: Mapping[str, Certainty]
 ) -> dict[str, JudgeReply]:
     """Return the replies by criterion name; the first one holds the usage."""
     assert reply.exchange is not None
@@ -311,7 +293,6 @@ def _batch_replies(
 
 
 def refused_answer(exchange: Exchange[Any]) -> Answer:
-    """Return the abstention for a model that refused to answer."""
     return Answer(code=None, cannot_assess=True, reason=f"the model refused: {exchange.refusal}")
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from autorubric.criteria.conditions import code_digest
+from autorubric.criteria.conditions import code_digest, qualified_name
 from autorubric.datasets.dataset import RubricDataset
 from autorubric.errors import ArgumentError, FileError
 from autorubric.judges.base import (
@@ -59,8 +59,6 @@ class JudgeSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class PanelMember:
-    """A judge in a panel, with its name, weight and number of samples."""
-
     judge: Judge
     judge_id: str
     weight: float
@@ -96,19 +94,13 @@ class PanelMember:
 
     def to_dict(self) -> dict[str, Json]:
         """Return the judge's entry in a run's manifest, without secrets."""
+        about = {"judge_id": self.judge_id, "weight": self.weight, "samples": self.samples}
         if isinstance(self.judge, DescribedJudge):
-            about = dict(self.judge.describe())
-        else:
-            kind = type(self.judge)
-            about = {
-                "judge": f"{kind.__module__}:{kind.__qualname__}",
-                "code": code_digest(self.judge),
-                "describes_itself": False,
-            }
-        return {"judge_id": self.judge_id, "weight": self.weight, "samples": self.samples, **about}
+            return {**about, **self.judge.describe()}
+        code = {"code": code_digest(self.judge), "describes_itself": False}
+        return {**about, "judge": qualified_name(type(self.judge)), **code}
 
     async def aclose(self) -> None:
-        """Close the judge's connections, if any."""
         if isinstance(self.judge, ClosableJudge):
             await self.judge.aclose()
 
@@ -120,13 +112,11 @@ def panel_members(
     multi_choice_system_prompt: str | None = None,
     few_shot: Collection[str] = (),
 ) -> tuple[PanelMember, ...]:
-    """Return one `PanelMember` per judge of the panel, in order."""
     is_single = not isinstance(judges, Iterable) or isinstance(judges, (str, JudgeSpec, LLMConfig))
     if is_single:
         raise ArgumentError(f"judges must be a list; got {judges!r}. Pass a single model as llm_config")
-    prompts = (system_prompt, multi_choice_system_prompt)
-    members = tuple(_make_member(spec, prompts) for spec in judges)
-    if not members:
+    prompts = {"system_prompt": system_prompt, "multi_choice_system_prompt": multi_choice_system_prompt}
+    if not (members := tuple(_make_member(spec, prompts) for spec in judges)):
         raise ArgumentError("judges is empty; pass at least one judge")
     _check_ids([member.judge_id for member in members])
     for member in members:
@@ -141,16 +131,14 @@ def _check_ids(ids: Sequence[object]) -> None:
         raise ArgumentError(f"judge_id must be a non-empty string; got {unnamed[0]!r}")
     repeated = sorted({str(one) for one in ids if ids.count(one) > 1})
     if repeated:
-        raise ArgumentError(
-            f"judge names must be unique; repeated: {', '.join(repeated)}. Use --judge NAME=MODEL "
-            "or judge_id= in a JudgeSpec"
-        )
+        advice = "Use --judge NAME=MODEL or judge_id= in a JudgeSpec"
+        raise ArgumentError(f"judge names must be unique; repeated: {', '.join(repeated)}. {advice}")
     if CHECK_JUDGE_ID in ids:
         taken = f"judge_id {CHECK_JUDGE_ID!r} is reserved for a criterion's own check"
         raise ArgumentError(f"{taken}; choose another judge_id")
 
 
-def _make_member(entry: JudgeLike, prompts: tuple[str | None, str | None]) -> PanelMember:
+def _make_member(entry: JudgeLike, prompts: Mapping[str, str | None]) -> PanelMember:
     spec = entry if isinstance(entry, JudgeSpec) else JudgeSpec(entry)
     value: Any = spec.llm_config
     config = None
@@ -166,13 +154,11 @@ def _make_member(entry: JudgeLike, prompts: tuple[str | None, str | None]) -> Pa
             f"{value!r} is not a judge; pass a model name, an LLMConfig, a JudgeSpec, an object with "
             "judge_id and async ask(request), or a function of the request"
         )
-    judge_id = spec.judge_id or judge.judge_id
-    return PanelMember(
-        judge=judge, judge_id=judge_id, weight=spec.weight, samples=spec.samples, config=config
-    )
+    name, weight, samples = spec.judge_id or judge.judge_id, spec.weight, spec.samples
+    return PanelMember(judge=judge, judge_id=name, weight=weight, samples=samples, config=config)
 
 
-def _make_model_judge(config: LLMConfig, judge_id: str, prompts: tuple[str | None, str | None]) -> Judge:
+def _make_model_judge(config: LLMConfig, judge_id: str, prompts: Mapping[str, str | None]) -> Judge:
     # Imported late, here and below, because panels of functions or recorded votes call no model.
     from autorubric.judges.decision import DecisionModelJudge
     from autorubric.judges.model import ModelJudge
@@ -181,11 +167,7 @@ def _make_model_judge(config: LLMConfig, judge_id: str, prompts: tuple[str | Non
 
     if config.transport in WIRES:
         return DecisionModelJudge(config, judge_id=judge_id)
-    client = LLMClient(config)
-    system_prompt, multi_choice = prompts
-    return ModelJudge(
-        judge_id=judge_id, client=client, system_prompt=system_prompt, multi_choice_system_prompt=multi_choice
-    )
+    return ModelJudge(judge_id=judge_id, client=LLMClient(config), **prompts)
 
 
 def _config_of(judge: Judge) -> LLMConfig | None:
@@ -213,13 +195,7 @@ def named_judges(
     option: str = "--judge",
     **sampling: float | None,
 ) -> list[JudgeLike]:
-    """Return the judges described by command-line arguments, in order.
-
-    api_key_env: Environment variable that contains the models' API key; None for the provider's default.
-    cache_dir: Folder for cached model replies; None for no cache.
-    samples: Number of votes that each model casts per criterion, at least 1; None for 1.
-    sampling: `temperature` and `logprobs` of the models, as in `LLMConfig`.
-    """
+    """Return the judges described by command-line arguments; `sampling` is as in `LLMConfig`."""
     settings: dict[str, Any] = {"api_base": api_base, "api_key_env": api_key_env, **sampling}
     if cache_dir is not None:
         settings |= {"cache_enabled": True, "cache_dir": cache_dir}
@@ -232,12 +208,9 @@ def named_judges(
             f"--api-key-env {api_key_env}: the models belong to several providers ({', '.join(models)}), but "
             "a key is sent to one provider only; set api_key_env for each judge in a run file"
         )
-    repeated = [text for position, text in enumerate(given) if text in given[:position]]
-    if repeated:
-        raise ArgumentError(
-            f"{option} {repeated[0]!r} is passed twice; name each of them: {option} a={repeated[0]} "
-            f"{option} b={repeated[0]}"
-        )
+    if repeated := [text for position, text in enumerate(given) if text in given[:position]]:
+        names = f"{option} a={repeated[0]} {option} b={repeated[0]}"
+        raise ArgumentError(f"{option} {repeated[0]!r} is passed twice; name each of them: {names}")
     return judges
 
 
@@ -269,7 +242,9 @@ def _judge(text: str, settings: dict[str, Any], samples: int | None, option: str
         raise
     # The models' specs are pydantic's, whose errors are plain ValueErrors.
     except ValueError as error:
-        raise ArgumentError(f"{option} {text!r}: {_first_fault(error)}") from None
+        errors: Any = getattr(error, "errors", None)
+        reason = str(errors()[0]["msg"]).removeprefix("Value error, ") if callable(errors) else str(error)
+        raise ArgumentError(f"{option} {text!r}: {reason}") from None
     return judge if name is None else JudgeSpec(judge, name)
 
 
@@ -296,16 +271,16 @@ def names_model(text: str) -> bool:
         return False
     if kind in _OWN:
         others = "".join(f", {name}:TEXT" for name in extension_names(JUDGES_GROUP))
-        raise ArgumentError(
-            f"a judge that is not a model must be lexical, supervised:TRAIN or recorded:CSV#RATER{others}"
-        )
-    if not colon:
-        _refuse_slip(text)
+        own = "lexical, supervised:TRAIN or recorded:CSV#RATER"
+        raise ArgumentError(f"a judge that is not a model must be {own}{others}")
+    near = [] if colon else get_close_matches(text.lower(), _OWN, n=1, cutoff=0.8)
+    if near:
+        # No provider has a model with such a name.
+        raise ArgumentError(f"unknown model {text!r}; did you mean {near[0]!r}?")
     return True
 
 
 def builtin_judge(text: str, folder: Path = Path()) -> Judge:
-    """Return the built-in judge that a text describes."""
     kind, _, rest = text.partition(":")
     if kind == "lexical":
         return LexicalJudge()
@@ -314,24 +289,7 @@ def builtin_judge(text: str, folder: Path = Path()) -> Judge:
     if kind != "recorded":
         judge: Judge = load_extension(JUDGES_GROUP, kind)(rest)
         return judge
-    path, rater = _split_rater(rest, folder)
-    return RecordedJudge.from_csv(path, rater)
-
-
-def _split_rater(rest: str, folder: Path) -> tuple[Path, str | None]:
     path, mark, rater = rest.rpartition("#")
     if not mark or (folder / rest).exists():
-        return folder / rest, None
-    return folder / path, rater or None
-
-
-def _refuse_slip(text: str) -> None:
-    """Reject a name that is similar to a built-in judge, because no provider has such a model."""
-    near = get_close_matches(text.lower(), _OWN, n=1, cutoff=0.8)
-    if near:
-        raise ArgumentError(f"unknown model {text!r}; did you mean {near[0]!r}?")
-
-
-def _first_fault(error: ValueError) -> str:
-    errors = getattr(error, "errors", None)
-    return str(errors()[0]["msg"]).removeprefix("Value error, ") if callable(errors) else str(error)
+        path, rater = rest, ""
+    return RecordedJudge.from_csv(folder / path, rater or None)

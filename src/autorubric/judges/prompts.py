@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import random
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from autorubric.criteria.base import AS_DECLARED, BaseCriterion, Shown
 from autorubric.criteria.comparative import candidate_id
@@ -58,6 +58,11 @@ def delimit(part: Part, text: str, tag: str, *, name: str | None = None) -> str:
     """Enclose a text in delimiters that contain the tag; the opening one also contains `name`, if any."""
     named = "" if name is None else f' name="{name}"'
     return f"<{part}-{tag}{named}>\n{neutralise(text)}\n</{part}-{tag}>"
+
+
+def delimit_given(texts: Mapping[Part, Any], tag: str, name: str | None = None) -> list[str]:
+    """Enclose the texts that are not None, in order."""
+    return [delimit(part, str(text), tag, name=name) for part, text in texts.items() if text is not None]
 
 
 MATERIAL_RULE = (
@@ -119,8 +124,6 @@ class Material(NamedTuple):
 
 
 class Shared(NamedTuple):
-    """The part of a prompt that criteria share."""
-
     tag: str
     prefix: str
     images: tuple[Image, ...] = ()
@@ -147,12 +150,8 @@ def _compose_shared(material: Material) -> Shared:
     parts = []
     if material.guidelines:
         parts.append(f"{GUIDELINES_HEAD}\n{neutralise_tokens(material.guidelines)}")
-    if material.query is not None:
-        parts.append(delimit("query", material.query, tag))
-    if material.reference is not None:
-        parts.append(delimit("reference", material.reference, tag))
-    if submission.thinking is not None:
-        parts.append(delimit("thinking", submission.thinking, tag))
+    query, reference = material.query, material.reference
+    parts += delimit_given({"query": query, "reference": reference, "thinking": submission.thinking}, tag)
     if material.order:
         # Letters replace names, so that a name such as "gpt-6-luna" or "baseline" does not bias the judge.
         parts += [
@@ -179,16 +178,12 @@ class Example:
 
 
 class PromptQuestion(NamedTuple):
-    """One criterion as shown to a judge."""
-
     criterion: BaseCriterion
     shown: Shown = AS_DECLARED
     examples: Sequence[Example] = ()
 
 
 class ComposedPrompt(NamedTuple):
-    """A prompt that is ready to send."""
-
     messages: tuple[Message, ...]
     schema: ReplySchema
 
@@ -196,7 +191,6 @@ class ComposedPrompt(NamedTuple):
 def compose(
     material: Material, question: PromptQuestion, *, system_prompt: str | None = None
 ) -> ComposedPrompt:
-    """Compose the prompt for one criterion."""
     criterion, shown, examples = question
     shared = shared_of(material)
     block, schema = _DECLARED.of(criterion)
@@ -210,16 +204,13 @@ def _block(criterion: BaseCriterion, shown: Shown, examples: Sequence[str] = ())
     return neutralise_tokens("\n\n".join([head, *examples, criterion.instruction()]))
 
 
-def _schema(criterion: BaseCriterion) -> ReplySchema:
-    schema = criterion.wire_schema
-    return ReplySchema(
-        name="evaluation", schema=schema, strict=criterion.strict, max_chars=longest_reply(schema)
-    )
+def _declare(criterion: BaseCriterion) -> tuple[str, ReplySchema]:
+    schema, strict = criterion.wire_schema, criterion.strict
+    whole = ReplySchema(name="evaluation", schema=schema, strict=strict, max_chars=longest_reply(schema))
+    return _block(criterion, AS_DECLARED), whole
 
 
-_DECLARED: Final = IdentityCache[BaseCriterion, tuple[str, ReplySchema]](
-    lambda criterion: (_block(criterion, AS_DECLARED), _schema(criterion))
-)
+_DECLARED: Final = IdentityCache[BaseCriterion, tuple[str, ReplySchema]](_declare)
 
 
 def compose_batch(
@@ -227,31 +218,29 @@ def compose_batch(
 ) -> ComposedPrompt:
     """Compose one prompt for several criteria, each with its id, in the order of `questions`."""
     shared = shared_of(material)
-    blocks = [
-        "\n\n".join(
-            [
-                f"[{key}] {question.criterion.render(question.shown)}",
-                *render_examples(question.examples, shared.tag),
-            ]
-        )
-        for key, question in questions
-    ]
+    blocks = []
+    for key, (criterion, shown, examples) in questions:
+        blocks += [f"[{key}] {criterion.render(shown)}", *render_examples(examples, shared.tag)]
     instructions = dict.fromkeys(question.criterion.instruction() for _, question in questions)
-    if len(instructions) == 1:
-        how = next(iter(instructions))
-    else:
+    how = "\n".join(instructions)
+    if len(instructions) > 1:
         how = "\n".join(
             f"- for {', '.join(k for k, q in questions if q.criterion.instruction() == text)}: {text}"
             for text in instructions
         )
     block = neutralise_tokens("\n\n".join([CRITERIA_HEAD, *blocks, f"{BATCH_INSTRUCTION}\n{how}"]))
-    strict = all(question.criterion.strict for _, question in questions)
+    shapes: list[dict[str, Json]] = []
+    for _, question in questions:
+        shape = object_schema({"id": {"type": "string"}, **question.criterion.wire_schema["properties"]})
+        if shape not in shapes:
+            shapes.append(shape)
+    items = shapes[0] if len(shapes) == 1 else {"anyOf": shapes}
     lengths = [longest_reply(question.criterion.wire_schema) for _, question in questions]
     longest = [_AROUND + length for length in lengths if length is not None]
     schema = ReplySchema(
         name="evaluations",
-        schema=_batch_schema(questions),
-        strict=strict,
+        schema=object_schema({"evaluations": {"type": "array", "items": items}}),
+        strict=all(question.criterion.strict for _, question in questions),
         max_chars=sum(longest) if len(longest) == len(lengths) else None,
     )
     return _prompt(shared, block, schema, system_prompt)
@@ -268,22 +257,10 @@ def render_examples(examples: Sequence[Example], tag: str) -> list[str]:
         return []
     shown = [EXAMPLES_HEAD]
     for example in examples:
-        judged = f"Judged: {neutralise(example.answer)}" + (
-            f" — {neutralise(example.reason)}" if example.reason else ""
-        )
+        reason = f" — {neutralise(example.reason)}" if example.reason else ""
+        judged = f"Judged: {neutralise(example.answer)}{reason}"
         shown.append(f"{delimit('example', example.text, tag)}\n{judged}")
     return ["\n\n".join(shown)]
-
-
-def _batch_schema(questions: Sequence[tuple[str, PromptQuestion]]) -> dict[str, Json]:
-    shapes: list[dict[str, Json]] = []
-    for _, question in questions:
-        properties = question.criterion.wire_schema["properties"]
-        shape = object_schema({"id": {"type": "string"}, **properties})
-        if shape not in shapes:
-            shapes.append(shape)
-    items = shapes[0] if len(shapes) == 1 else {"anyOf": shapes}
-    return object_schema({"evaluations": {"type": "array", "items": items}})
 
 
 @lru_cache(maxsize=64)

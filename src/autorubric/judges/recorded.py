@@ -122,22 +122,19 @@ class RecordedJudge:
             ArgumentError: If a selected rater is not in the file, or no rater has the type.
         """
         by_rater = _rows_by_rater(path, probabilities)
+        types = {"", rater_type}
         available = [
             name
             for name, rows in by_rater.items()
-            if rater_type is None or any(row.rater_type in ("", rater_type) for row in rows)
+            if rater_type is None or not types.isdisjoint(row.rater_type for row in rows)
         ]
         chosen = list(raters) if raters is not None else available
         absent = [name for name in chosen if name not in available]
         if absent or not chosen:
-            raise ArgumentError(
-                f"{path} has no {rater_type or ''} rater {', '.join(absent)}; "
-                f"available: {', '.join(available)}"
-            )
-        return [
-            cls(judge_id=name, votes=_votes(path, by_rater[name], labels), missing=missing)
-            for name in dict.fromkeys(chosen)
-        ]
+            what = f"{path} has no {rater_type or ''} rater {', '.join(absent)}"
+            raise ArgumentError(f"{what}; available: {', '.join(available)}")
+        votes = {name: _votes(path, by_rater[name], labels) for name in chosen}
+        return [cls(judge_id=name, votes=own, missing=missing) for name, own in votes.items()]
 
     def describe(self) -> dict[str, str]:
         """Return the judge's entry in a run's manifest, with a digest of the votes."""
@@ -154,27 +151,18 @@ class RecordedJudge:
         Raises:
             ReplyError: If the recorded value is not one of the criterion's labels.
         """
-        votes = self._in_order(request)
         key = (request.item_id, request.criterion.name or "", request.sample)
-        if votes is None:
-            return JudgeReply(answer=None, asked=False)
-        if key not in votes:
-            if self.missing == "not_asked":
-                return JudgeReply(answer=None, asked=False)
-            return JudgeReply(answer=self.missing)
-        return _reply(request, *votes[key])
-
-    def _in_order(self, request: JudgeRequest) -> _Votes | None:
-        """Return the votes in the requested order; None if that order was not recorded."""
-        if self.swapped is None:
-            return self.votes if request.presentation == 0 else None
-        declared = tuple(request.submission.candidates)
-        return self.votes if request.order in ((), declared) else self.swapped
+        votes = self.votes
+        if self.swapped is not None and request.order not in ((), tuple(request.submission.candidates)):
+            votes = self.swapped
+        is_recorded = self.swapped is not None or request.presentation == 0
+        if is_recorded and key in votes:
+            return _reply(request, *votes[key])
+        asked = is_recorded and self.missing != "not_asked"
+        return JudgeReply(answer=self.missing if asked else None, asked=asked)
 
 
-def _rows_by_rater(
-    path: str | Path, probabilities: Mapping[str, str] | None = None
-) -> dict[str, list[LongRow]]:
+def _rows_by_rater(path: str | Path, probabilities: Mapping[str, str] | None) -> dict[str, list[LongRow]]:
     by_rater: dict[str, list[LongRow]] = {}
     for row in read_long_table(path, probabilities=probabilities):
         by_rater.setdefault(row.rater, []).append(row)
@@ -230,17 +218,12 @@ def _votes(
     path: str | Path, rows: Sequence[LongRow], labels: Mapping[str, str] | None
 ) -> dict[tuple[str, str, int], tuple[Any, ...]]:
     votes: dict[tuple[str, str, int], tuple[Any, ...]] = {}
-    labels = labels or {}
-    faults = []
+    labels, faults = labels or {}, []
     for row in rows:
         key = (row.item_id, row.criterion, row.sample)
         if key in votes:
-            faults.append(
-                Fault(
-                    path=f"{row.item_id}/{row.criterion}/{row.rater}",
-                    message=f"sample {row.sample} appears twice; a rater must have one value per sample",
-                )
-            )
+            message = f"sample {row.sample} appears twice; a rater must have one value per sample"
+            faults.append(Fault(path=f"{row.item_id}/{row.criterion}/{row.rater}", message=message))
         given = () if row.probabilities is None else (_relabelled(row.probabilities, labels),)
         votes[key] = (labels.get(row.value, row.value), row.reason, row.confidence, *given)
     if faults:

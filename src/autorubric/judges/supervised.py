@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
@@ -61,23 +61,22 @@ class SupervisedJudge:
         # Imported late, because scikit-learn takes a second to load.
         from autorubric.judges import text_classifier as learning
 
-        labels = list(_labels(dataset))
-        _check_enough(labels)
         examples: dict[str, list[learning.TrainingExample]] = {}
-        for name, criterion, text, code in labels:
-            example = learning.TrainingExample(text=text, criterion=criterion, code=code)
-            examples.setdefault(name, []).append(example)
+        for _, submission, criterion, answer in labelled_answers(dataset):
+            if not answer.cannot_assess and chooses(criterion):
+                example = learning.TrainingExample(submission.text or "", criterion, str(answer.code))
+                examples.setdefault(criterion.name or "", []).append(example)
+        texts = {example.text for own in examples.values() for example in own}
+        _check_enough(texts)
         features, models = learning.learn(examples, seed or 0)
         description = {
             "judge": "supervised",
             "version": 1,
             "scikit_learn": learning.LIBRARY_VERSION,
             "seed": seed or 0,
-            "n_train": len({text for _, _, text, _ in labels}),
+            "n_train": len(texts),
             "trained_on": learning.fingerprint(examples),
-            "criteria": {
-                name: {"n": one.n_train, "answers": list(one.codes)} for name, one in models.items()
-            },
+            "criteria": {k: {"n": one.n_train, "answers": list(one.codes)} for k, one in models.items()},
         }
         return cls(_features=features, _models=models, _description=description)
 
@@ -102,10 +101,8 @@ class SupervisedJudge:
             raise JudgeError(f"{criterion.name}: the submission has no text to classify")
         model = self._models.get(criterion.name or "")
         if model is None or not chooses(criterion):
-            trained = ", ".join(self._models)
-            raise JudgeError(
-                f"{criterion.name}: the supervised judge was not trained on this criterion, only on {trained}"
-            )
+            what = "the supervised judge was not trained on this criterion"
+            raise JudgeError(f"{criterion.name}: {what}, only on {', '.join(self._models)}")
         prediction = model.predict(self._features, criterion, text)
         seen = model.has_seen(text)
         reason = _reason(prediction, model, criterion, text)
@@ -120,15 +117,7 @@ class SupervisedJudge:
         )
 
 
-def _labels(dataset: RubricDataset) -> Iterator[tuple[str, BaseCriterion, str, str]]:
-    """Yield criterion name, criterion, text and answer code of each label that can be learned."""
-    for _, submission, criterion, answer in labelled_answers(dataset):
-        if not answer.cannot_assess and chooses(criterion):
-            yield criterion.name or "", criterion, submission.text or "", str(answer.code)
-
-
-def _check_enough(labels: Sequence[tuple[str, BaseCriterion, str, str]]) -> None:
-    texts = {text for _, _, text, _ in labels}
+def _check_enough(texts: Collection[str]) -> None:
     if len(texts) < 2:
         raise ArgumentError(
             f"SupervisedJudge.fit: got {len(texts)} different labelled texts; at least two are needed, "

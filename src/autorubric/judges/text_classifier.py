@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
@@ -35,19 +35,13 @@ _MOST_TERMS = 50_000
 _VECTORS_KEPT = 32
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrainingExample:
-    """A training text with its label."""
-
+class TrainingExample(NamedTuple):
     text: str
     criterion: BaseCriterion
     code: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Prediction:
-    """The prediction of a classifier for a text."""
-
+class Prediction(NamedTuple):
     code: str
     probability: float
     # By label; None if the training data had more possible answers than the criterion.
@@ -64,28 +58,23 @@ class TextFeatures:
     words: Any
     pieces: Any  # vectorizer of sequences of three to five characters within words
     terms: tuple[str, ...]
-    _kept: OrderedDict[str, Any] = field(default_factory=OrderedDict, repr=False)
+    _kept: dict[str, Any] = field(default_factory=dict, repr=False)  # the last used one last
 
     def row(self, text: str) -> Any:
         """Return the text's sparse feature row, of shape `(1, n_terms + n_pieces)`."""
         text = text[:LOOKED_AT]
-        if text in self._kept:
-            self._kept.move_to_end(text)
-            return self._kept[text]
-        row = self._kept[text] = self.make_row(text)
+        row = self._kept.pop(text, None)
+        self._kept[text] = self.make_row(text) if row is None else row
         if len(self._kept) > _VECTORS_KEPT:
-            self._kept.popitem(last=False)
-        return row
+            del self._kept[next(iter(self._kept))]
+        return self._kept[text]
 
     def make_row(self, text: str) -> Any:
-        """Compute the text's feature row without the cache."""
         return hstack([self.words.transform([text]), self.pieces.transform([text])]).tocsr()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CriterionModel:
-    """A classifier of texts on one criterion."""
-
     codes: tuple[str, ...]
     n_train: int
     n_answers: int
@@ -98,20 +87,13 @@ class CriterionModel:
     def predict(self, features: TextFeatures, criterion: BaseCriterion, text: str) -> Prediction:
         """Return the most probable answer, its probability and the evidence for it."""
         if self.regression is None:
-            found = self._by_label(criterion, np.ones(1))
-            return Prediction(code=self.codes[0], probability=self._smooth(1.0), probabilities=found)
+            return Prediction(self.codes[0], self._smooth(1.0), self._by_label(criterion, np.ones(1)))
         row = _full_row(features.row(text), criterion, text, self.codes)
         odds = _softmax(_logits(self.regression, row)[0] / self.temperature)
         best = int(np.argmax(odds))
-        terms, lexical = self._evidence(features.terms, row, best)
         probability, probabilities = self._smooth(float(odds[best])), self._by_label(criterion, odds)
-        return Prediction(
-            code=self.codes[best],
-            probability=probability,
-            probabilities=probabilities,
-            terms=terms,
-            lexical=lexical,
-        )
+        evidence = self._evidence(features.terms, row, best)
+        return Prediction(self.codes[best], probability, probabilities, *evidence)
 
     def _by_label(self, criterion: BaseCriterion, odds: Floats) -> Mapping[str, float] | None:
         """Return the smoothed probabilities of all answers; those that did not occur have the least."""
@@ -145,14 +127,9 @@ class CriterionModel:
         return tuple(terms[:3]), lexical > strongest
 
 
-class TrainedClassifier(NamedTuple):
-    """The fitted state of a judge: the text features, and one model per criterion name."""
-
-    features: TextFeatures
-    models: dict[str, CriterionModel]
-
-
-def learn(examples: Mapping[str, Sequence[TrainingExample]], seed: int) -> TrainedClassifier:
+def learn(
+    examples: Mapping[str, Sequence[TrainingExample]], seed: int
+) -> tuple[TextFeatures, dict[str, CriterionModel]]:
     """Fit features and models on examples by criterion name; at least one text must contain a word."""
     texts = list(dict.fromkeys(one.text[:LOOKED_AT] for own in examples.values() for one in own))
     # The vectors are too short to benefit from several threads, and a single thread adds them up in the same
@@ -163,7 +140,7 @@ def learn(examples: Mapping[str, Sequence[TrainingExample]], seed: int) -> Train
         features = TextFeatures(words, pieces, tuple(words.get_feature_names_out()))
         rows = {text: features.make_row(text) for text in texts}
         models = {name: _fit_criterion(own, rows, seed) for name, own in examples.items()}
-    return TrainedClassifier(features, models)
+    return features, models
 
 
 def _fit_tfidf(texts: Sequence[str], **options: Any) -> Any:
@@ -177,11 +154,7 @@ def _fit_tfidf(texts: Sequence[str], **options: Any) -> Any:
 def _fit_criterion(
     examples: Sequence[TrainingExample], text_rows: Mapping[str, Any], seed: int
 ) -> CriterionModel:
-    """Fit and calibrate a classifier on the examples of one criterion.
-
-    Rare answers have a greater weight in training. The temperature is fitted on predictions for held-out
-    texts; with fewer than ten such texts it is 1, and only Laplace's rule limits the probabilities.
-    """
+    """Fit and calibrate a classifier on the examples of one criterion."""
     truth = [example.code for example in examples]
     codes = tuple(sorted(set(truth)))
     regression, temperature = None, 1.0

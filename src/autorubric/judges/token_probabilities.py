@@ -112,9 +112,8 @@ def _demand_certainty(possible: frozenset[str], read: Sequence[_Begun], token: T
     """Check that what a token and its alternatives begin tells labels apart."""
     mass = math.fsum(share for _, share in read)
     if not mass >= LEAST_MASS:
-        raise ReplyError(
-            f"tokens that begin an answer have a probability of only {mass:.2g}; {LEAST_MASS:g} is required"
-        )
+        what = f"tokens that begin an answer have a probability of only {mass:.2g}"
+        raise ReplyError(f"{what}; {LEAST_MASS:g} is required")
     vague = [one for one in read[1:] if len(one[0]) > 1]
     if math.fsum(share for _, share in vague) > MOST_UNKNOWN * mass:
         alike = sorted(frozenset().union(*(labels for labels, _ in vague)))
@@ -139,7 +138,9 @@ def certainty_of(criterion: BaseCriterion, shown: Shown, reply: TokenText, key: 
     found = reply.fields(key)
     quoted = {name: _as_bytes(json.dumps(name, ensure_ascii=False)) for name in schema}
     fields = {name: found[text] for name, text in quoted.items() if text in found}
-    deciding = [name for name in schema if _decides(criterion, name, schema[name])]
+    texts = {name for name, spec in schema.items() if spec.get("type") == "string" and "enum" not in spec}
+    texts |= {name for name, field in criterion.eval_fields.items() if isinstance(field, TextField)}
+    deciding = [name for name in schema if name not in texts and name != "cannot_assess"]
     only = fields.get(deciding[0]) if len(deciding) == 1 else None
     confidence = None if only is None else reply.probability(only)
 
@@ -163,11 +164,6 @@ def certainty_of(criterion: BaseCriterion, shown: Shown, reply: TokenText, key: 
         return Certainty(confidence, read(deciding[0], lambda v: criterion.read({deciding[0]: v}, shown)))
     except ReplyError as unknown:
         return Certainty(confidence, unknown=str(unknown))
-
-
-def _decides(criterion: BaseCriterion, name: str, spec: Mapping[str, Json]) -> bool:
-    is_text = spec.get("type") == "string" and "enum" not in spec
-    return not (is_text or name == "cannot_assess" or isinstance(criterion.eval_fields.get(name), TextField))
 
 
 def _forms(name: str, spec: Mapping[str, Any], answer_of: Callable[[Json], Answer | None]) -> _Forms:

@@ -21,6 +21,7 @@ from autorubric.judges.base import (
     BatchJudge,
     JudgeReply,
     JudgeRequest,
+    Outcome,
     ask_judge_many,
     call_judge,
     failure_of,
@@ -70,7 +71,6 @@ async def cast_votes(
     if len(requests) == 1 or not isinstance(member.judge, BatchJudge):
         return [await cast_vote(member, request, clock=clock) for request in requests]
     started = clock()
-    outcomes: Sequence[JudgeReply | JudgeError | BudgetError]
     try:
         async with _count_call(member, *requests):
             outcomes = await ask_judge_many(member.judge, requests, judge_id=member.judge_id)
@@ -116,7 +116,7 @@ async def cast_in_threads(
     waiting: list[_ThreadCast] = []
     failures: list[BudgetError] = []
 
-    def end(place: int, seconds: float, outcome: JudgeReply | JudgeError | BudgetError) -> None:
+    def end(place: int, seconds: float, outcome: Outcome) -> None:
         done = outcome if isinstance(outcome, BudgetError) else _make_cast(*calls[place], outcome, seconds)
         failure = report(place, done)
         if isinstance(failure, BudgetError):
@@ -160,9 +160,7 @@ async def cast_in_threads(
         raise failures[0]
 
 
-async def _outcome_of(
-    member: PanelMember, result: asyncio.Future[Any]
-) -> JudgeReply | JudgeError | BudgetError:
+async def _outcome_of(member: PanelMember, result: asyncio.Future[Any]) -> Outcome:
     """Return what a function returned, or raised as a failure of its judge."""
     try:
         with NoStrayCancellation(f"judge {member.judge_id!r}"):
@@ -187,7 +185,9 @@ def _make_cast(
     if not outcome.asked:
         return Cast(vote=_vote(member, request, status="not_asked"))
     try:
-        outcome = _with_probabilities(request, outcome)
+        if outcome.probabilities is not None:
+            found = read_probabilities(request.criterion, outcome.probabilities)
+            outcome = replace(outcome, probabilities=found)
         answer = read_answer(request, outcome)
     except ReplyError as error:
         error.usage, error.cost, error.selected_model = outcome.usage, outcome.cost, outcome.model
@@ -197,13 +197,6 @@ def _make_cast(
         # An object returned by a judge's own code may raise from any of its methods.
         return _failed_cast(member, request, failure_of(member.judge_id, error), seconds, outcome.exchanged)
     return Cast(_answered_vote(member, request, outcome, answer, seconds), outcome.exchanged)
-
-
-def _with_probabilities(request: JudgeRequest, reply: JudgeReply) -> JudgeReply:
-    """Return a reply with its probabilities by label, after checking them."""
-    if reply.probabilities is None:
-        return reply
-    return replace(reply, probabilities=read_probabilities(request.criterion, reply.probabilities))
 
 
 def _vote(member: PanelMember, request: JudgeRequest, **fields: Any) -> JudgeVote:
@@ -250,7 +243,6 @@ def _answered_vote(
 
 
 def read_answer(request: JudgeRequest, reply: JudgeReply) -> Answer:
-    """Return the answer in a reply, read by the request's criterion."""
     if reply.answer is None and reply.probabilities is not None:
         return replace(probable_answer(request.criterion, reply.probabilities)[0], reason=reply.reason)
     if reply.answer is None:
@@ -287,7 +279,9 @@ def _failed_cast(
     seconds: float | None,
     exchanged: VoteExchange | None = None,
 ) -> Cast:
-    _log_once(member, error)
+    if isinstance(error, JudgeCodeError) and error.place not in member.logged:
+        member.logged.add(error.place)
+        _log.error("%s", error, exc_info=error.__cause__ or error)
     vote = _vote(
         member,
         request,
@@ -300,13 +294,6 @@ def _failed_cast(
         latency_seconds=seconds,
     )
     return Cast(vote=vote, exchanged=exchanged or _exchange_of(error), error=error)
-
-
-def _log_once(member: PanelMember, error: JudgeError) -> None:
-    """Log the traceback of a judge's programming error, once for each location that raises it."""
-    if isinstance(error, JudgeCodeError) and error.place not in member.logged:
-        member.logged.add(error.place)
-        _log.error("%s", error, exc_info=error.__cause__ or error)
 
 
 def _exchange_of(error: JudgeError) -> VoteExchange | None:

@@ -39,21 +39,17 @@ def to_own_keys(given: Mapping[str, Json], tables: bool, faults: Faults, at: Fil
     if not tables and ("type" in given or not {"text", "choices"} & set(given)):
         return given
     found = {"weight": _FOREIGN_WEIGHT, **given}
-    if "text" in found:
-        _rename_key(found, "text", "requirement", faults, at)
-    if "choices" in found:
-        _rename_key(found, "choices", "options", faults, at)
-        found["options"] = _options(found["options"], faults, (*at, "choices"))
+    for key, own in (("text", "requirement"), ("choices", "options")):
+        if key in found:
+            if own in found:
+                faults.add((*at, key), f"{key} and {own} are synonyms; use only one of them")
+            found[own] = found.pop(key)
+            if key == "choices":
+                found[own] = _options(found[own], faults, (*at, key))
     shape = found.get("type")
     if tables and isinstance(shape, str) and shape in _SHAPES and not {"scale", "rating"} & set(found):
         found |= _scale(found, shape, faults, at)
     return found
-
-
-def _rename_key(found: dict[str, Any], key: str, own: str, faults: Faults, at: FilePath) -> None:
-    if own in found:
-        faults.add((*at, key), f"{key} and {own} are synonyms; use only one of them")
-    found[own] = found.pop(key)
 
 
 def _options(given: Json, faults: Faults, at: FilePath) -> Json:
@@ -110,8 +106,6 @@ class Section(NamedTuple):
 
 
 class Parts(NamedTuple):
-    """The parts of a rubric."""
-
     root: RubricGroup
     criteria: tuple[BaseCriterion, ...]
     guidelines: str | None
@@ -126,19 +120,9 @@ def read_rubric(
     return _RubricReader(faults, demand_checks).read(given, at)
 
 
-class _PlacedCriterion(NamedTuple):
-    """A criterion and its path in the file."""
-
-    path: FilePath
-    criterion: BaseCriterion
-
-
-class _UnreadCriterion(NamedTuple):
-    """A criterion that could not be parsed because it has errors."""
-
-    path: FilePath
-    name: str | None  # name of the criterion; None if it has no name
-    when: str | None  # name of the criterion in its condition; None if there is no condition
+_Placed: TypeAlias = tuple[FilePath, BaseCriterion]
+_Unread: TypeAlias = tuple[FilePath, str | None, str | None]
+"""A criterion with errors: its path, its name, and the criterion in its condition."""
 
 
 class _Draft(NamedTuple):
@@ -148,8 +132,12 @@ class _Draft(NamedTuple):
     weight: float
     members: list[_Member]
 
+    def build(self, leaves: Sequence[BaseCriterion]) -> RubricGroup:
+        members = [leaves[one] if isinstance(one, int) else one.build(leaves) for one in self.members]
+        return RubricGroup(self.name, tuple(members), self.weight)
 
-_Member: TypeAlias = "_Draft | int"
+
+_Member: TypeAlias = _Draft | int
 
 
 class _RubricReader:
@@ -157,33 +145,26 @@ class _RubricReader:
         self._faults = faults
         self._demand_checks = demand_checks
         self._members: list[_Member] = []
-        self._found: list[_PlacedCriterion] = []
+        self._found: list[_Placed] = []
         self._sections: list[Section] = []
         self._taken: dict[str, str] = {}
-        self._unread: list[_UnreadCriterion] = []
+        self._unread: list[_Unread] = []
         self._tables = False
 
     def read(self, given: Json, at: FilePath) -> Parts | None:
         before = len(self._faults)
         guidelines = self._read_form(given, at)
         self._check_bonuses(self._members, at)
-        names = [
-            placed.criterion.name or free_name(f"criterion_{position}", self._taken)
-            for position, placed in enumerate(self._found, start=1)
-        ]
-        groups = [name for name, what in self._taken.items() if what == "group"]
-        by_name: dict[str, _PlacedCriterion] = {}
-        for name, one in zip(names, self._found, strict=True):
-            by_name.setdefault(name, one)
+        by_name: dict[str, _Placed] = {}
+        for position, placed in enumerate(self._found, start=1):
+            name = placed[1].name or free_name(f"criterion_{position}", self._taken)
+            by_name.setdefault(name, placed)
         self._check_rows(by_name)
-        _check_conditions(by_name, groups, self._faults, self._unread)
+        self._check_conditions(by_name)
         if len(self._faults) > before:
             return None
-        leaves = [
-            one.criterion if one.criterion.name is not None else one.criterion.with_name(name)
-            for name, one in by_name.items()
-        ]
-        root = _build_group(_Draft("", _DEFAULT_WEIGHT, self._members), leaves)
+        leaves = [one if one.name is not None else one.with_name(name) for name, (_, one) in by_name.items()]
+        root = _Draft("", _DEFAULT_WEIGHT, self._members).build(leaves)
         return Parts(root, tuple(leaves), guidelines, tuple(self._sections))
 
     def _read_form(self, given: Json, at: FilePath, outer: bool = True) -> str | None:
@@ -193,7 +174,8 @@ class _RubricReader:
         if TABLES in given:
             return self._read_tables(given, at)
         bodies = ("criteria", "sections", "rubric") if outer else ("criteria", "sections")
-        if not self._check_format(given, at):
+        if fault := format_fault(given.get("format", 1), FORMAT):
+            self._faults.add((*at, "format"), fault)
             return None
         if is_group(given) and not {"name", "weight"}.isdisjoint(given):
             group = {key: value for key, value in given.items() if key not in ("guidelines", "format")}
@@ -229,12 +211,6 @@ class _RubricReader:
                 message = f"{self._faults.source}: [{key}] is ignored because a rubric contains only criteria"
                 warnings.warn(f"{message}. Set judges and aggregation in the grader", stacklevel=2)
         return self._guidelines(given, at)
-
-    def _check_format(self, given: Mapping[str, Json], at: FilePath) -> bool:
-        fault = format_fault(given.get("format", 1), FORMAT)
-        if fault:
-            self._faults.add((*at, "format"), fault)
-        return fault is None
 
     def _guidelines(self, given: Mapping[str, Json], at: FilePath) -> str | None:
         guidelines = given.get("guidelines")
@@ -276,19 +252,16 @@ class _RubricReader:
                 members += self._read_group(element, path, depth)
             elif (criterion := self._read_criterion(element, path)) is not None:
                 members.append(len(self._found))
-                self._found.append(_PlacedCriterion(path, criterion))
+                self._found.append((path, criterion))
                 self._take(criterion.name, "criterion", path)
                 self._check_check(criterion, path)
             else:
-                self._note_unread(element, path)
+                # The name and the condition are checked nevertheless.
+                fields = element if isinstance(element, Mapping) else {}
+                name = fields["name"] if isinstance(fields.get("name"), str) else None
+                self._unread.append((path, name, _condition_of(fields.get("when"))))
+                self._take(name, "criterion", path)
         return members
-
-    def _note_unread(self, given: Json, path: FilePath) -> None:
-        """Record the name and the condition of a criterion with errors, so that both are checked."""
-        fields = given if isinstance(given, Mapping) else {}
-        name = fields["name"] if isinstance(fields.get("name"), str) else None
-        self._unread.append(_UnreadCriterion(path, name, _condition_of(fields.get("when"))))
-        self._take(name, "criterion", path)
 
     def _read_group(self, given: Mapping[str, Json], path: FilePath, depth: int) -> list[_Member]:
         """Parse a group and return it in a list, which is empty if the group is nested too deeply."""
@@ -310,19 +283,18 @@ class _RubricReader:
         return [_Draft(str(name), float(weight), members)]
 
     def _check_bonuses(self, members: Sequence[_Member], at: FilePath) -> None:
-        bonuses = [isinstance(one, int) and self._found[one].criterion.bonus for one in members]
+        bonuses = [isinstance(one, int) and self._found[one][1].bonus for one in members]
         if members and all(bonuses):
             self._faults.add(at, "a group must not contain only bonuses; add another criterion")
 
-    def _check_rows(self, by_name: Mapping[str, _PlacedCriterion]) -> None:
+    def _check_rows(self, by_name: Mapping[str, _Placed]) -> None:
         """Check that no criterion has the name of another's part, since metrics have one row per part."""
-        for name, one in by_name.items():
-            for key in one.criterion.part_fields:
-                part = one.criterion.part_fields[key].name or ""
-                row = f"{name}{part[part.rindex('/') :]}"
+        for name, (_, criterion) in by_name.items():
+            for part in criterion.part_fields.values():
+                row = f"{name}/{(part.name or '').rpartition('/')[2]}"
                 if row in by_name:
                     message = f"the name {row!r} is already used for a metrics row of {name!r}"
-                    self._faults.add((*by_name[row].path, "name"), message)
+                    self._faults.add((*by_name[row][0], "name"), message)
 
     def _take(self, name: str | None, what: str, path: FilePath) -> None:
         if name is None:
@@ -362,10 +334,39 @@ class _RubricReader:
         except ArgumentError as error:
             self._faults.add((*path, "check"), str(error))
 
+    def _check_conditions(self, found: Mapping[str, _Placed]) -> None:
+        """Report conditions and gates that can never be decided."""
+        names = [name for _, name, _ in self._unread]
+        known = list(dict.fromkeys([*found, *(name for name in names if name is not None)]))
+        # If criteria could not be parsed, the names that unnamed criteria will get are not known.
+        open_names = re.compile(r"criterion_\d+(_\d+)?" if None in names else "(?!)")
 
-def _build_group(draft: _Draft, leaves: Sequence[BaseCriterion]) -> RubricGroup:
-    members = [leaves[one] if isinstance(one, int) else _build_group(one, leaves) for one in draft.members]
-    return RubricGroup(draft.name, tuple(members), draft.weight)
+        def check_target(path: FilePath, other: str) -> None:
+            if self._taken.get(other) == "group":
+                message = f"{other!r} is a group; a condition must name a criterion"
+                self._faults.add((*path, "when"), message)
+            elif other not in known and not open_names.fullmatch(other):
+                message = f"unknown criterion {other!r}; {nearest_key(other, known)}"
+                self._faults.add((*path, "when"), message)
+
+        for path, _, when in self._unread:
+            if when is not None:
+                check_target(path, when)
+        conditions: dict[str, str] = {}
+        for name, (path, criterion) in found.items():
+            if criterion.gate is not None and not criterion.measures:
+                message = "the criterion has no value in [0, 1], so it cannot be a gate"
+                self._faults.add((*path, "gate"), message)
+            if criterion.when is None:
+                continue
+            other = conditions[name] = criterion.when.criterion
+            check_target(path, other)
+            if other in found and not found[other][1].measures:
+                message = f"{other!r} has no value in [0, 1], so no condition can use it"
+                self._faults.add((*path, "when"), message)
+        for circle in _cycles(conditions):
+            message = f"conditions form a cycle: {' → '.join([*circle, circle[0]])}"
+            self._faults.add((*found[circle[0]][0], "when"), message)
 
 
 def free_name(name: str, taken: Collection[str]) -> str:
@@ -390,42 +391,6 @@ def _condition_of(when: Any) -> str | None:
         return When.model_validate(when).criterion
     except ValidationError:
         return None
-
-
-def _check_conditions(
-    found: Mapping[str, _PlacedCriterion],
-    groups: Collection[str],
-    faults: Faults,
-    unread: Sequence[_UnreadCriterion] = (),
-) -> None:
-    """Report conditions and gates that can never be decided."""
-    known = list(dict.fromkeys([*found, *(one.name for one in unread if one.name is not None)]))
-    # If criteria could not be parsed, the names that unnamed criteria will get are not known.
-    open_names = re.compile(r"criterion_\d+(_\d+)?" if any(one.name is None for one in unread) else "(?!)")
-
-    def check_target(path: FilePath, other: str) -> None:
-        if other in groups:
-            faults.add((*path, "when"), f"{other!r} is a group; a condition must name a criterion")
-        elif other not in known and not open_names.fullmatch(other):
-            faults.add((*path, "when"), f"unknown criterion {other!r}; {nearest_key(other, known)}")
-
-    for one in unread:
-        if one.when is not None:
-            check_target(one.path, one.when)
-    for path, criterion in found.values():
-        if criterion.gate is not None and not criterion.measures:
-            faults.add((*path, "gate"), "the criterion has no value in [0, 1], so it cannot be a gate")
-        if criterion.when is None:
-            continue
-        other = criterion.when.criterion
-        check_target(path, other)
-        if other in found and not found[other].criterion.measures:
-            message = f"{other!r} has no value in [0, 1], so no condition can use it"
-            faults.add((*path, "when"), message)
-    conditions = {name: one.criterion.when for name, one in found.items()}
-    for circle in _cycles({name: when.criterion for name, when in conditions.items() if when is not None}):
-        message = f"conditions form a cycle: {' → '.join([*circle, circle[0]])}"
-        faults.add((*found[circle[0]].path, "when"), message)
 
 
 def _cycles(conditions: Mapping[str, str]) -> Iterator[list[str]]:

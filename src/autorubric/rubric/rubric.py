@@ -178,10 +178,9 @@ class Rubric(Sequence[BaseCriterion]):
         """
         for criterion in self:
             if criterion.check is not None and not is_registered(criterion.check):
-                raise ArgumentError(
-                    f"the check of {criterion.name!r}, {check_name(criterion.check)}, is not registered and "
-                    "cannot be stored in a file; register it with register_check(name, function)"
-                )
+                what = f"the check of {criterion.name!r}, {check_name(criterion.check)}, is not registered"
+                advice = "register it with register_check(name, function)"
+                raise ArgumentError(f"{what} and cannot be stored in a file; {advice}")
         return self.snapshot()
 
     def snapshot(self) -> dict[str, Json]:
@@ -191,12 +190,8 @@ class Rubric(Sequence[BaseCriterion]):
             head["guidelines"] = self.guidelines
         if not self._parts.sections:
             return {**head, "criteria": members_to_list(self.root.criteria)}
-        return {
-            **head,
-            "sections": [
-                {"name": name, "criteria": members_to_list(members)} for name, members in self._by_section()
-            ],
-        }
+        sections = [{"name": name, "criteria": members_to_list(own)} for name, own in self._by_section()]
+        return {**head, "sections": sections}
 
     def to_file(self, path: str | Path) -> None:
         """Write the rubric to a YAML, JSON or TOML file, as determined by the file's suffix.
@@ -293,7 +288,13 @@ class Rubric(Sequence[BaseCriterion]):
                 f"cannot_assess_strategy must be one of {', '.join(CannotAssessStrategy)}, and "
                 f"partial_credit a number in [0, 1]; got {cannot_assess_strategy!r} and {partial_credit!r}"
             ) from error
-        return score_labels(self.root, verdicts, policy, normalize=normalize)
+        decided = {
+            name: Decision(status="abstained" if answer.abstains else "answered", answer=answer)
+            for name, answer in _answers(self._by_name, verdicts).items()
+        }
+        applied = apply_conditions(self._parts.criteria, decided, policy)
+        entries = {name: entry_of(one, applied.get(name), policy) for name, one in self._by_name.items()}
+        return score_tree(self.root, entries, normalize=normalize).score
 
     async def grade(
         self,
@@ -316,10 +317,8 @@ class Rubric(Sequence[BaseCriterion]):
             ArgumentError: If `grader` is not a grader.
         """
         if not hasattr(grader, "grade"):
-            raise ArgumentError(
-                f"grader={short_repr(grader)} cannot grade; pass a grader, such as "
-                "CriterionGrader(judges=['gpt-6-luna'])"
-            )
+            advice = "pass a grader, such as CriterionGrader(judges=['gpt-6-luna'])"
+            raise ArgumentError(f"grader={short_repr(grader)} cannot grade; {advice}")
         return await grader.grade(
             to_grade, self, query=query, reference_submission=reference_submission, item_id=item_id
         )
@@ -375,58 +374,28 @@ def _read(given: Json, faults: Faults, *, demand_checks: bool = True) -> Parts:
     return parts
 
 
-def score_labels(
-    root: RubricGroup,
-    labels: Sequence[Json] | Mapping[str, Json],
-    policy: CannotAssessConfig,
-    *,
-    normalize: bool,
-) -> float | None:
-    """Compute the score from labels, by name or in the order of the leaves; None if nothing can be scored."""
-    criteria = root.leaves
-    answers = _answers(criteria, labels_by_name(criteria, labels))
-    decided = {
-        name: Decision(status="abstained" if answer.abstains else "answered", answer=answer)
-        for name, answer in answers.items()
-    }
-    applied = apply_conditions(criteria, decided, policy)
-    entries = {c.name or "": entry_of(c, applied.get(c.name or ""), policy) for c in criteria}
-    return score_tree(root, entries, normalize=normalize).score
-
-
-def labels_by_name(
-    criteria: Sequence[BaseCriterion], labels: Sequence[Json] | Mapping[str, Json]
-) -> dict[str, Json]:
-    """Return the labels by criterion name, from a mapping or from a sequence in the order of the criteria."""
-    names = [criterion.name or "" for criterion in criteria]
+def _answers(
+    criteria: Mapping[str, BaseCriterion], labels: Sequence[Json] | Mapping[str, Json]
+) -> dict[str, Answer]:
+    """Convert labels, by name or in order, to answers by criterion name; missing labels are skipped."""
     if isinstance(labels, Mapping):
-        known = set(names)
-        unknown = [name for name in labels if name not in known]
-        if unknown:
-            raise ArgumentError(f"unknown criterion {unknown[0]!r}; {nearest_key(str(unknown[0]), names)}")
-        return dict(labels)
-    if isinstance(labels, (str, bytes)) or not isinstance(labels, Sequence):
+        if unknown := [name for name in labels if name not in criteria]:
+            hint = nearest_key(str(unknown[0]), criteria)
+            raise ArgumentError(f"unknown criterion {unknown[0]!r}; {hint}")
+    elif isinstance(labels, (str, bytes)) or not isinstance(labels, Sequence):
         raise ArgumentError(f"labels must be a list or a mapping of names to labels; got {labels!r}")
-    if len(labels) != len(names):
-        raise ArgumentError(
-            f"got {len(labels)} labels for {len(names)} criteria; pass a label or None for each of: "
-            + ", ".join(names)
-        )
-    return dict(zip(names, labels, strict=True))
-
-
-def _answers(criteria: Sequence[BaseCriterion], labels: Mapping[str, Json]) -> dict[str, Answer]:
-    """Convert labels to answers by criterion name; missing labels are skipped."""
+    elif len(labels) != len(criteria):
+        what = f"got {len(labels)} labels for {len(criteria)} criteria"
+        raise ArgumentError(f"{what}; pass a label or None for each of: {', '.join(criteria)}")
+    else:
+        labels = dict(zip(criteria, labels, strict=True))
     answers, faults = {}, []
-    for criterion in criteria:
-        name = criterion.name or ""
+    for name, criterion in criteria.items():
         try:
-            answer = criterion.parse_truth(labels.get(name))
+            if (answer := criterion.parse_truth(labels.get(name))) is not None:
+                answers[name] = answer
         except ReplyError as error:
             faults.append(str(error))
-            continue
-        if answer is not None:
-            answers[name] = answer
     if faults:
         raise ArgumentError("; ".join(faults))
     return answers

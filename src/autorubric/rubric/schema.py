@@ -10,6 +10,7 @@ from pydantic_core import core_schema
 from autorubric.criteria.base import BaseCriterion, kind_of, registered_kinds
 from autorubric.criteria.conditions import Gate, When
 from autorubric.criteria.criterion import CriterionOption
+from autorubric.criteria.declaration import object_schema
 from autorubric.rubric.read import FORMAT
 from autorubric.support.objects import Json
 
@@ -64,7 +65,9 @@ def rubric_json_schema() -> dict[str, Json]:
         reference = references[kind, "validation"]
         options.append(reference)
         if tag is not None:
-            _tag(shared[reference["$ref"].rpartition("/")[2]], tag)
+            schema = shared[reference["$ref"].rpartition("/")[2]]
+            schema["properties"] = {"type": {"const": tag}, **schema["properties"]}
+            schema["required"] = ["type", *schema.get("required", [])]
     return {
         "$schema": _DIALECT,
         "title": "autorubric rubric",
@@ -73,46 +76,26 @@ def rubric_json_schema() -> dict[str, Json]:
     }
 
 
-def _tag(schema: dict[str, Json], tag: str) -> None:
-    schema["properties"] = {"type": {"const": tag}, **schema["properties"]}
-    schema["required"] = ["type", *schema.get("required", [])]
-
-
 def _containers(kinds: list[JsonSchemaValue]) -> dict[str, Json]:
+    name = {"type": "string", "minLength": 1}
+    weight = {"type": "number", "minimum": 0, "default": 10.0}
     return {
         "criteria": {"type": "array", "minItems": 1, "items": {"anyOf": [*kinds, _ref("group")]}},
-        "group": {
-            "type": "object",
-            "properties": {
-                "name": {"type": "string", "minLength": 1},
-                "weight": {"type": "number", "minimum": 0, "default": 10.0},
-                "criteria": _ref("criteria"),
-            },
-            "required": ["name", "criteria"],
-            "additionalProperties": False,
-        },
-        "section": {
-            "type": "object",
-            "properties": {"name": {"type": "string", "minLength": 1}, "criteria": _ref("criteria")},
-            "required": ["name", "criteria"],
-            "additionalProperties": False,
-        },
+        "group": _closed({"name": name, "weight": weight, "criteria": _ref("criteria")}, "name", "criteria"),
+        "section": _closed({"name": name, "criteria": _ref("criteria")}, "name", "criteria"),
         "sections": {"type": "array", "minItems": 1, "items": _ref("section")},
         "rubric": {"anyOf": [_ref("criteria"), _body("criteria"), _body("sections")]},
     }
 
 
 def _body(form: str) -> dict[str, Json]:
-    return {
-        "type": "object",
-        "properties": {
-            form: _ref(form),
-            "guidelines": {"type": ["string", "null"], "description": "Advice to judges on the whole rubric"},
-            "format": {"type": "integer", "minimum": 1, "maximum": FORMAT},
-        },
-        "required": [form],
-        "additionalProperties": False,
-    }
+    guidelines = {"type": ["string", "null"], "description": "Advice to judges on the whole rubric"}
+    version = {"type": "integer", "minimum": 1, "maximum": FORMAT}
+    return _closed({form: _ref(form), "guidelines": guidelines, "format": version}, form)
+
+
+def _closed(properties: dict[str, Json], *required: str) -> dict[str, Json]:
+    return {**object_schema(properties), "required": list(required)}
 
 
 def _ref(name: str) -> dict[str, Json]:

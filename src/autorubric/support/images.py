@@ -76,9 +76,8 @@ def read_image(given: Any, at: str, label: str) -> Image:
     if not isinstance(url, str) or not set(fields) <= {"url", "sha256", "detail"}:
         raise ArgumentError(f"{at} must be {{'url': a string}}; got {short_repr(given)}")
     if sha256 is not None and not (isinstance(sha256, str) and _SHA256.fullmatch(sha256)):
-        raise ArgumentError(
-            f"{at}: sha256 must be 64 hexadecimal digits in lower case; got {short_repr(sha256)}"
-        )
+        wanted = "64 hexadecimal digits in lower case"
+        raise ArgumentError(f"{at}: sha256 must be {wanted}; got {short_repr(sha256)}")
     if _ADDRESS.fullmatch(url):
         return Image(label=label, url=url, sha256=sha256)
     if not _DATA.match(url):
@@ -105,7 +104,6 @@ def _data_url(data: bytes) -> str:
 
 
 def _media_type(data: bytes) -> str:
-    """Return the media type of an image by its first bytes."""
     if len(data) > LARGEST_IMAGE:
         raise ArgumentError(f"the image has {len(data):,} bytes; allowed: at most {LARGEST_IMAGE:,}")
     kind = _KINDS.match(data)
