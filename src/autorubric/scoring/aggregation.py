@@ -130,7 +130,6 @@ def unanimous(tally: VoteTally) -> Decision:
 
 
 def any_met(tally: VoteTally) -> Decision:
-    """Return MET if at least one answer is MET."""
     return _make_decision(max(tally.answers, key=_value))
 
 
@@ -186,12 +185,10 @@ def median(tally: VoteTally) -> Decision:
 
 
 def lowest(tally: VoteTally) -> Decision:
-    """Return the answer with the lowest value."""
     return _answer_at_centre(tally, lambda values, _: min(values))
 
 
 def highest(tally: VoteTally) -> Decision:
-    """Return the answer with the highest value."""
     return _answer_at_centre(tally, lambda values, _: max(values))
 
 
@@ -244,7 +241,6 @@ def borda(tally: VoteTally) -> Decision:
 
 
 def weighted_borda(tally: VoteTally) -> Decision:
-    """Rank the candidates by their weighted mean values."""
     return _rank_by_means(tally, tally.weights if any(tally.weights) else [1.0] * len(tally.answers))
 
 

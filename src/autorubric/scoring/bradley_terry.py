@@ -38,8 +38,6 @@ class Contest(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StrengthFit:
-    """A fitted Bradley–Terry model."""
-
     # Log strength of each player, with mean 0; None if the likelihood has no maximum.
     strengths: tuple[float, ...] | None
     tie_strength: float | None = None
@@ -52,10 +50,7 @@ class StrengthFit:
 
 
 class _Outcomes(NamedTuple):
-    """The possible outcomes of all pairs: left wins, right wins and, with a tie strength, tie.
-
-    After the players come the tie strength, if any, and the average player, whose strength is always 0.
-    """
+    """Outcomes of all pairs; the tie strength and an average player of strength 0 follow the players."""
 
     of: Any  # parameters of each pair, shape `(k, n_pairs)`: left, right and, with it, the tie strength
     seen: Any  # count of each outcome, shape `(k, n_pairs)`
@@ -66,11 +61,7 @@ class _Outcomes(NamedTuple):
 def fit_strengths(
     n_players: int, contests: Sequence[Contest], *, ties: TieModel = "half", prior: float | None = None
 ) -> StrengthFit:
-    """Fit the players' strengths by maximum likelihood and return the fit.
-
-    prior: Number of fictitious comparisons to add for each player, half of them won, against an average
-        player, so that a maximum always exists; None or 0 for none.
-    """
+    """Fit the strengths; `prior` comparisons of each player with an average one ensure a maximum."""
     apart = () if prior else _unconnected_players(n_players, contests)
     if apart:
         return StrengthFit(strengths=None, apart=apart)
@@ -157,10 +148,7 @@ def _newton(outcomes: _Outcomes, n_players: int, size: int) -> Any:
 def _covariance(
     outcomes: _Outcomes, at: Any, n_players: int, anchored: bool
 ) -> tuple[tuple[float, ...], ...]:
-    """Return the covariance of the centered strengths, from the information matrix at `at`.
-
-    In both models the information depends on the number of comparisons, not on their outcomes.
-    """
+    """Return the covariance of the centered strengths, which depends on the number of comparisons alone."""
     import numpy as np  # imported only if a model is fitted
 
     spread = _slopes(outcomes, at)[1]

@@ -30,11 +30,7 @@ from autorubric.scoring.votes import Decision, JudgeVote, Probabilities, prefers
 def counted_vote(
     criterion: BaseCriterion, vote: JudgeVote, calibrations: Sequence[ProbabilityCalibration] = ()
 ) -> CountedVote:
-    """Return a vote as it counts, its answer parsed again with the current criterion.
-
-    Stored votes contain the answer in words, and the criterion assigns its value. If option values change,
-    old votes therefore get the new values.
-    """
+    """Return a vote as it counts: its answer, stored in words, has the value of the current criterion."""
     answer = criterion.parse_truth(vote.answer) if vote.answer is not None else None
     given = vote.probabilities
     for calibration in calibrations if given is not None else ():
@@ -91,10 +87,7 @@ def decide(criterion: BaseCriterion, votes: Sequence[CountedVote], policy: Aggre
 def _decide_softly(
     criterion: BaseCriterion, votes: Sequence[CountedVote], policy: AggregationPolicy
 ) -> Decision | None:
-    """Combine the probabilities of votes; None if the answers of this criterion cannot have probabilities.
-
-    A vote without probabilities is certain of its answer or of its abstention.
-    """
+    """Combine probabilities; votes without them are certain. None if the answers have no probabilities."""
     if criterion.level == "text":
         return None
     given = [(vote, _soft_vote(criterion, vote, policy)) for vote in votes]
@@ -139,11 +132,7 @@ def _soft_vote(
 def decide_by_judge(
     criterion: BaseCriterion, votes: Sequence[JudgeVote], policy: AggregationPolicy
 ) -> dict[str, Decision]:
-    """Combine each judge's samples into a decision; return the decisions by judge id, in order of first vote.
-
-    If candidates were shown in both orders, the two votes of a sample are combined first. If these votes
-    prefer different candidates of a pair, the result is a tie.
-    """
+    """Return decisions over judges' samples by id; a sample's votes in both orders are combined first."""
     by_judge: dict[str, dict[int, list[CountedVote]]] = {}
     for vote in votes:
         samples = by_judge.setdefault(vote.judge_id, {})
@@ -242,10 +231,7 @@ def _without_unreadable(policy: AggregationPolicy, votes: Sequence[JudgeVote]) -
 
 
 def _mark_swayed(decision: Decision, answered_only: Decision | None) -> Decision:
-    """Mark the decision as swayed if it would be different with only the answered votes.
-
-    With soft votes, this includes another expected value.
-    """
+    """Mark the decision as swayed if the answer or expected value of the answered votes alone differs."""
     if answered_only is None or decision.assumed or decision.answer is None:
         return decision
     alone = answered_only.answer.code if answered_only.answer else None

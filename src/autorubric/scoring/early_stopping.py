@@ -140,8 +140,8 @@ def votes_needed(
 ) -> int:
     """Return the smallest number of remaining votes, taken in order, that could decide the verdict.
 
-    It is safe to request that many votes at once, because fewer could not decide it. (For `unanimous` on
-    criteria with options, the number can be too high if judges have several samples.)
+    Fewer could not decide it. (For `unanimous` on options, it can be too high for judges with several
+    samples.)
     """
     if aggregator_of(policy, criterion) not in _TESTS:
         return len(unasked)

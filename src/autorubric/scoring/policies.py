@@ -226,11 +226,7 @@ class AggregationPolicy(BaseModel):
 
     @classmethod
     def of(cls, **given: object) -> AggregationPolicy:
-        """Create a policy from keyword arguments.
-
-        Raises:
-            ArgumentError: If a value is not allowed; the message lists the allowed values.
-        """
+        """Create a policy from keyword arguments; the message of an error lists the allowed values."""
         try:
             return cls.model_validate(given)
         except ValidationError as error:

@@ -27,12 +27,7 @@ CLOSE: Final = 1e-12
 
 
 def read_probabilities(criterion: BaseCriterion, given: object) -> Probabilities:
-    """Return probabilities by label of the answer or, for a criterion with parts, by part and label.
-
-    Raises:
-        ReplyError: If a key is not an answer to the criterion or one of its parts, a probability is not in
-            [0, 1], or a distribution does not sum to 1 (±0.02).
-    """
+    """Return probabilities by label or, with parts, by part and label; a `ReplyError` says what is wrong."""
     if not isinstance(given, Mapping) or not given:
         raise ReplyError(
             f"{_title(criterion)}: probabilities must map answers to numbers; got {short_repr(given)}"
@@ -109,7 +104,6 @@ def label_of_key(criterion: BaseCriterion, key: Any) -> str:
 
 
 def answer_of_label(criterion: BaseCriterion, label: str) -> Answer:
-    """Return the answer of a label in a distribution."""
     if label == ABSTENTION:
         return Answer(code=None, cannot_assess=True)
     for answer in criterion.answers():
@@ -124,8 +118,7 @@ def most_probable(
 ) -> tuple[Answer, bool]:
     """Return the most probable answer, and whether several answers tie, of which it is the conservative one.
 
-    For a binary criterion with a threshold, the positive answer is returned if its share of the mass that is
-    not an abstention reaches the threshold; an abstention still needs the largest probability.
+    A threshold applies to the positive share of the mass of a binary criterion that is not an abstention.
     """
     top = max(distribution.values())
     leading = [answer_of_label(criterion, key) for key, p in distribution.items() if top - p <= CLOSE]

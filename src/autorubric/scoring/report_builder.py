@@ -69,12 +69,10 @@ class EscalationRule(BaseModel):
 
 
 def confidence_of(votes: Sequence[JudgeVote], decision: Decision) -> float | None:
-    """Return the votes' confidence in the decision, in [0, 1], or None if it is unknown.
+    """Return the mean probability that the answered votes give to the decided answer; None if it is unknown.
 
-    The confidence is the mean probability that the answered votes assign to the chosen answer: a vote's
-    confidence if it gave that answer, otherwise one minus its confidence. If there are several votes, a vote
-    without a confidence counts as certain, so that the agreement among samples determines the confidence. For
-    a single vote without a confidence, return None.
+    Of several votes, one without a confidence counts as certain, so that agreement determines the
+    confidence.
     """
     answered = [vote for vote in votes if vote.status == "answered"]
     if decision.answer is None or not answered:
@@ -167,7 +165,6 @@ def spend(votes: Sequence[JudgeVote]) -> tuple[TokenUsage | None, float | None]:
 def criterion_report(
     criterion: BaseCriterion, votes: Sequence[JudgeVote], policy: GradingPolicy
 ) -> EnsembleCriterionReport:
-    """Build the report on one criterion from its votes."""
     found = _known_outcome(criterion, votes, policy)
     deciding = votes
     if policy.escalation is not None and criterion.check is None:
@@ -262,11 +259,7 @@ def _decide_panel(
 def under_conditions(
     reports: Sequence[EnsembleCriterionReport], policy: GradingPolicy
 ) -> list[EnsembleCriterionReport]:
-    """Mark reports as not applicable if the condition of their criterion does not hold.
-
-    The panel's conditions are evaluated on its decisions, and each judge's on the judge's own decisions. If a
-    judge was not asked, as for a check, the panel's decision is used.
-    """
+    """Mark reports whose condition does not hold: by the panel's decisions, or a judge's where it has one."""
     if all(report.criterion.when is None for report in reports):
         return list(reports)
     criteria = [report.criterion for report in reports]

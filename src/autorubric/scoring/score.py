@@ -43,8 +43,8 @@ class Score(NamedTuple):
 def score_terms(terms: Iterable[Term], *, normalize: bool = True, cap: float | None = None) -> Score:
     """Combine terms into a score, whose upper limit is `cap`; a raw sum is limited to the equivalent sum.
 
-    If the denominator is empty or zero, the score is 0 if the cap is 0 and None otherwise, so that missing a
-    gate with cap 0 counts even if nothing else was judged.
+    Without a denominator, the score is None, or 0 if the cap is 0: missing such a gate counts in any
+    case.
     """
     kept = list(terms)
     total = sum(abs(term.weight) for term in kept)
@@ -181,8 +181,8 @@ class Entry(NamedTuple):
     def of(cls, value: float | None, decision: Decision | None, share: float = 1.0) -> Entry:
         """Create the entry for a decision that contributes this value to the score.
 
-        The criterion does not apply if its decision is NA and excluded from the score, or if its condition is
-        not met. A gate checks the answer, also if the value is the expected value of soft votes.
+        The criterion does not apply if it is NA and excluded, or its condition is not met. A gate
+        checks the answer, also if the value is the expected value of soft votes.
         """
         if value is not None and decision is not None and decision.probabilities is not None:
             if decision.status == "answered":
@@ -230,11 +230,7 @@ def entry_of(criterion: BaseCriterion, decision: Decision | None, policy: Cannot
 
 
 def entry_with(decision: Decision | None, missing: float | None) -> Entry:
-    """Return the score entry of a decision, given the value of an abstention.
-
-    The entry of an expected value includes the probability of an abstention; if abstentions are excluded, so
-    is their share of the criterion's weight.
-    """
+    """Return the entry of a decision; P(abstention) scores `missing` or excludes its share of the weight."""
     if decision is None or decision.probabilities is None:
         # Most decisions have a value, and this runs for every decision of every judge.
         if decision is not None and (value := decision.value) is not None:
@@ -258,11 +254,7 @@ def apply_conditions(
     *,
     elsewhere: Mapping[str, Decision] | None = None,
 ) -> dict[str, Decision]:
-    """Return the decisions, with `not_applicable` for criteria whose condition is not met.
-
-    A condition is met if the criterion it names reaches the required value. It is not met if that criterion
-    was not judged or does not apply.
-    """
+    """Return the decisions, `not_applicable` where the criterion of a condition is too low or not judged."""
     applied = dict(decisions)
     by_name = {criterion.name or "": criterion for criterion in criteria}
     conditions = {name: one.when for name, one in by_name.items() if one.when is not None}
@@ -304,10 +296,9 @@ class TreeScore(NamedTuple):
 def score_tree(root: RubricGroup, entries: Mapping[str, Entry], *, normalize: bool = True) -> TreeScore:
     """Score a tree from its criteria's entries, in time linear in the size of the tree.
 
-    `score_terms` combines a group's members into its score; a group in which nothing can be scored is
-    excluded from its parent. A failed gate caps its group's score; a cap of 0 applies even if nothing else
-    can be scored. If a gate was not judged, its group and all groups above it have no score, except a group
-    whose score does not exceed the gate's cap anyway and a parent group that another gate caps at 0.
+    A group in which nothing can be scored is excluded from its parent. A failed gate caps its group. If a
+    gate was not judged, its group and all groups above it have no score, except a group whose score does
+    not exceed the cap anyway and a parent group that another gate caps at 0.
     """
     scores: dict[str, float | None] = {}
     open_gates: list[OpenGate] = []

@@ -41,8 +41,6 @@ from autorubric.metrics.figures.ranks import count_kinds, spearman_matrix
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestedBias:
-    """A bias with its significance test."""
-
     __test__ = False  # keeps pytest from collecting the class
 
     effect: Estimate
@@ -61,10 +59,7 @@ class TestedBias:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedValues:
-    """Values of the judges' decisions and of the truth by cell, where a cell is one criterion of one item.
-
-    Values of penalties are reversed to 1 - value, so that higher values always favour the text.
-    """
+    """Values of decisions and the truth by cell; penalties are reversed, so that higher favours the text."""
 
     item_ids: tuple[str, ...]
     item: Codes  # item of each cell, shape `(n_cells,)`
@@ -133,10 +128,7 @@ def position_bias(table: VotesTable, judge: str, level: float) -> TestedBias:
 
 
 def _is_first_best(order: str, label: str | None) -> float:
-    """Return 1 if the candidate shown first won, 0 if another did, NaN if there is no single winner.
-
-    Labels are such as `a`, `a by 2` or `a > b > c`.
-    """
+    """Return 1 if the candidate shown first won (labels: `a`, `a by 2`, `a > b`), NaN without a winner."""
     if label is None:
         return float("nan")
     shown, winner = order.split(", "), label.split(" > ")[0]
@@ -175,13 +167,10 @@ def _fit_intercept(
     """Regress error on x with one slope per criterion; return the intercept, its error and its df.
 
     The result is None if no criterion has texts on both sides of ½ or at ½. On a binary criterion, the
-    intercept is (FPR - FNR) / 2. Unlike the mean error, it is 0 at every base rate for a judge whose errors
-    are symmetric with rate e, since their mean is -2e x.
-
-    The variance is the larger of two, both clustered by item: the variance under symmetric errors, from the
-    residuals with intercept 0 and their mean square in each criterion, as in the score test of two
-    proportions; and the leverage-corrected sandwich of the fit (HC3). The degrees of freedom are the
-    effective number of items minus one.
+    intercept is (FPR - FNR) / 2. Unlike the mean error, it is 0 at every base rate for a judge with
+    symmetric errors. Its variance, clustered by item, is the larger of that under symmetric errors, as in
+    the score test of two proportions, and the leverage-corrected sandwich (HC3). The degrees of freedom
+    are the effective number of items minus one.
     """
     place = renumber(criterion)
 

@@ -74,14 +74,10 @@ def bootstrap_test(metric: PairedMetric, n_resamples: int, rng: np.random.Genera
 
 
 def permutation_test(metric: PairedMetric, observed: float, n: int, rng: np.random.Generator) -> PValue:
-    """Return the share of unit-by-unit swaps of the judges with a difference at least as large as observed.
+    """Return the share of swaps of the judges, unit by unit, with a difference at least as large as observed.
 
-    All swaps are enumerated if they have few enough outcomes; otherwise `n` are drawn, with p = (1 + #) / (n
-    + 1) [1]. A swap that leaves the metric undefined counts as a large difference.
-
-    References:
-        [1] B. Phipson, G. K. Smyth (2010), Permutation p-values should never be zero, Statistical
-            Applications in Genetics and Molecular Biology 9(1), 39.
+    All swaps are enumerated if they have few outcomes; otherwise `n` are drawn, with p = (1 + #) / (n +
+    1) (Phipson and Smyth 2010). A swap that leaves the metric undefined counts as a large difference.
     """
     counts = np.where(metric.movable, metric.units.counts, 0)
     outcomes = math.prod(int(count) + 1 for count in counts[counts > 0][: _OUTCOMES.bit_length()])
@@ -128,18 +124,11 @@ def _draw_swaps(counts: Array, rows: int, rng: np.random.Generator) -> Array:
 
 
 def mcnemar_test(triples: Triples, *, exact: bool) -> PValue:
-    """Run the two-sided McNemar test of whether a and b are equally often the only right judge [1].
+    """Run the two-sided McNemar test of whether a and b are equally often the only right judge.
 
-    The exact p-value is twice the smaller tail of the binomial distribution with probability 1/2 over the
-    discordant items. The asymptotic test has χ² = (n_a - n_b)² / (n_a + n_b) with one degree of freedom,
-    without continuity correction: its level stays close to the nominal one, whereas the exact test and the
-    corrected test are conservative [2]. p is 1 if there are no discordant items.
-
-    References:
-        [1] Q. McNemar (1947), Note on the sampling error of the difference between correlated proportions or
-            percentages, Psychometrika 12(2), 153-157.
-        [2] M. W. Fagerland, S. Lydersen, P. Laake (2013), The McNemar test for binary matched-pairs data:
-            mid-p and asymptotic are better than exact conditional, BMC Medical Research Methodology 13, 91.
+    The exact p-value is twice the smaller binomial tail over the discordant items. The asymptotic test
+    has χ² = (n_a - n_b)² / (n_a + n_b) without continuity correction, as its level stays closest to the
+    nominal one (Fagerland, Lydersen and Laake 2013). p is 1 without discordant items.
     """
     right_a, right_b = triples.a == triples.truth, triples.b == triples.truth
     only_a, only_b = (int(np.count_nonzero(one)) for one in (right_a & ~right_b, right_b & ~right_a))
@@ -155,17 +144,7 @@ def mcnemar_test(triples: Triples, *, exact: bool) -> PValue:
 
 
 def williams_test(r_a: float, r_b: float, r_ab: float, n: int) -> PValue:
-    """Compare two correlations that share a variable by a two-sided t test with n - 3 degrees of freedom.
-
-    The statistic [1, 2, eq. 7] is (r_a - r_b) √((n - 1)(1 + r_ab) / (2 |R| (n - 1)/(n - 3) + (r_a + r_b)²
-    (1 - r_ab)³ / 4)), with |R| = 1 - r_a² - r_b² - r_ab² + 2 r_a r_b r_ab.
-
-    References:
-        [1] E. J. Williams (1959), The comparison of regression variables, Journal of the Royal Statistical
-            Society B 21(2), 396-399.
-        [2] J. H. Steiger (1980), Tests for comparing elements of a correlation matrix, Psychological
-            Bulletin 87(2), 245-251.
-    """
+    """Run Williams' t test of two correlations with a common variable (Steiger 1980, equation 7)."""
     words = f"Williams' t, {n - 3} degrees of freedom"
     if n < 4:
         return PValue(None, "Williams' t", "too_few_units")
@@ -452,11 +431,7 @@ def estimate_difference(
 
 
 def adjusted_wald_ends(figure: Figure, units: Units, value: float, confidence_level: float) -> Ends:
-    """Return Bonett and Price's interval: Wald's after adding one discordant item of each kind [1].
-
-    References:
-        [1] D. G. Bonett, R. M. Price (2012), Journal of Educational and Behavioral Statistics 37(4), 479-488.
-    """
+    """Return Wald's interval with one discordant item of each kind added (Bonett and Price 2012)."""
     assert units.sums is not None
     apart = units.sums[:, 1] - units.sums[:, 3]
     n = float(units.counts.sum())
@@ -469,7 +444,6 @@ def adjusted_wald_ends(figure: Figure, units: Units, value: float, confidence_le
 
 
 def negate(found: Estimate) -> Estimate:
-    """Return the estimate with its sign reversed and its bounds swapped."""
     value, low, high = (
         None if number is None else 0.0 - number for number in (found.value, found.high, found.low)
     )

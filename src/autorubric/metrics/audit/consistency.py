@@ -308,8 +308,6 @@ def _variances(table: RepeatTable, m: Array) -> Array:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepeatTable:
-    """The repeated answers of one judge."""
-
     judge: str  # empty if unknown
     criterion: str  # empty if unknown
     codes: Codes  # of the answers, shape `(n_units, n_repeats)`; -1 if missing

@@ -27,7 +27,6 @@ class FacetLayout:
 
     @property
     def n(self) -> int:
-        """Number of votes."""
         return int(self.counts.sum())
 
     @property
@@ -65,8 +64,8 @@ def arrange_votes(item: Codes, judge: Codes, order: Codes, values: Array) -> Fac
 def vote_layouts(table: VotesTable, weights: Array) -> tuple[FacetLayout, dict[str, FacetLayout]]:
     """Return the item scores of each judge by sample and order, and its single votes on each criterion.
 
-    Values are in [0, 1], or the numbers themselves if they have no range. `weights` is `(n_items,
-    n_criteria)`, with items ordered by id. Votes of unknown order share one order.
+    Values are in [0, 1], or numbers without a range. `weights` is `(n_items, n_criteria)`, with items
+    ordered by id. Votes of unknown order share one order.
     """
     rows = single_vote_rows(table)
     item, criterion = rank_by_id(table.item_ids)[table.item[rows]], table.criterion[rows]
@@ -89,10 +88,7 @@ def vote_layouts(table: VotesTable, weights: Array) -> tuple[FacetLayout, dict[s
 
 
 def _score_layout(keys: Codes, w: Array, values: Array, n_items: int) -> FacetLayout:
-    """Arrange item scores, computed where a judge answered every question asked about the item.
-
-    Keys, `(n_votes, 4)`, are item, judge, order and sample.
-    """
+    """Arrange scores of items on which a judge answered everything, by item, judge, order and sample."""
     seen, votes = np.unique(keys, axis=0, return_inverse=True)
     parts = [w * values, np.maximum(w, 0.0), np.abs(w), np.ones(len(w))]
     earned, positive, total, answered = (
@@ -162,8 +158,8 @@ def _solve(system: Array, forms: Array) -> Array:
 class _QuadraticForms:
     """The quadratic forms of votes and their expectations, one per resample, each of shape `(r,)`.
 
-    Groups of an effect that includes items are `(n_items, n_judges, n_orders)`; groups of other effects span
-    items, so their sizes are known only once the items are drawn: `(r, n_judges, n_orders)`.
+    Groups of an effect that includes items are `(n_items, n_judges, n_orders)`; the sizes of other groups
+    depend on the items drawn: `(r, n_judges, n_orders)`.
     """
 
     def __init__(self, layout: FacetLayout, effects: Sequence[Effect], weights: Array) -> None:

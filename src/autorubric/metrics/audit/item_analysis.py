@@ -54,8 +54,6 @@ WEAK = 0.2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CriterionAnalysis:
-    """The contribution of one criterion to its rubric."""
-
     name: str
     level: str  # measurement level
     weight: float | None  # in the score, averaged over items; None if no rubric is available
@@ -69,8 +67,6 @@ class CriterionAnalysis:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RedundantPair:
-    """Two criteria whose values are strongly correlated."""
-
     first: str
     second: str
     correlation: Estimate  # Pearson's r of their values

@@ -102,7 +102,6 @@ def estimate_of(
 
 
 def mean_of_defined(values: Array, axis: int = -1) -> Array:
-    """Average the values that are not NaN; NaN if there are none."""
     there = ~np.isnan(values)
     return divide(np.where(there, values, 0.0).sum(axis), there.sum(axis).astype(float))
 

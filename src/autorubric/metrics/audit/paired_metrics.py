@@ -65,11 +65,9 @@ class Triples:
 
     @property
     def n(self) -> int:
-        """Number of complete items."""
         return len(self.truth)
 
     def swap_judges(self) -> Triples:
-        """Return the same items with the judges swapped."""
         return replace(self, a=self.b, b=self.a)
 
 
@@ -143,13 +141,11 @@ class PairedMetric:
     smooth: bool = True  # whether the metric is differentiable in the sums
 
     def difference(self, sums: Array) -> Array:
-        """Return the metric of a minus that of b."""
         a, b = self.sides(sums)
         return np.asarray(a - b)
 
 
 def paired_metric(triples: Triples, stat: AnyStat, weights: Weights) -> PairedMetric:
-    """Return the metric of both judges."""
     if stat == "kappa":
         return _paired_kappa(triples, weights)
     pair = (triples.a, triples.b)

@@ -34,8 +34,6 @@ _UNLIKE = "Unlike accuracy, correctness breaks ties at random and counts values 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeInPanel:
-    """The contribution of one judge to its panel."""
-
     alone: Estimate  # correctness of the judge alone
     without: Estimate  # correctness of the panel without the judge
     gain: Estimate  # correctness of the panel minus `without`, paired by item: what the judge adds

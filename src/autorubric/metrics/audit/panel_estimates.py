@@ -137,8 +137,6 @@ class ErrorCorrelation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PanelErrors:
-    """The error correlations of a panel's judges."""
-
     pairs: tuple[ErrorCorrelation, ...]
     mean: Estimate  # over the pairs whose correlation is defined
     effective: Estimate  # effective number of judges
@@ -188,8 +186,7 @@ def error_correlations(votes: LabelledVotes, resampling: Resampling) -> PanelErr
 def _with_z_interval(mean: Estimate, k: int, n_items: int, confidence_level: float) -> Estimate:
     """Return the mean with a t interval on Fisher's scale z = ½ log((1 + (k - 1) r) / (1 - r)).
 
-    Percentile intervals of such a skewed statistic have low coverage: .84 to .92 at 30 items, compared with
-    .91 to .97 for this interval.
+    Percentile intervals of such a skewed statistic cover .84 to .92 at 30 items; this one .91 to .97.
     """
     r, se = mean.value, mean.se
     if r is None or not se or n_items < 2 or not 1e-9 < 1 + (k - 1) * r < k * (1 - 1e-9):
@@ -274,11 +271,10 @@ class AggregatorComparison:
 
 
 def panel_credit(votes: LabelledVotes, members: Sequence[int]) -> Array:
-    """Return a panel's correctness on each criterion of each item, in [0, 1], shape `(n_cells,)`.
+    """Return a panel's correctness by cell, shape `(n_cells,)`; NaN if a label or an answer is missing.
 
-    For categories, it is 1 if the true one has the most votes, 1/t if it is among t tied for the lead (the
-    expected result of breaking the tie at random), and 0 otherwise. For values, it is 1 - |mean - truth|. It
-    is NaN if there is no label or one of the judges did not answer.
+    For values it is 1 - |mean - truth|. For categories it is 1/t if the true one is among t tied for the
+    lead, which is the expected result of breaking the tie at random.
     """
     chosen = list(members)
     credit = np.full(len(votes.item), np.nan)

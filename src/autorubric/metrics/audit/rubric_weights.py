@@ -23,8 +23,6 @@ from autorubric.scoring.policies import RubricGroup
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RubricWeights:
-    """Weights of the criteria in a votes table."""
-
     by_item: Array  # shape `(n_items, n_criteria)`; 1 without a rubric
     group: Mapping[int, str] = field(default_factory=dict)  # top-level group of each criterion in its rubric
     known: bool  # whether the weights come from a rubric

@@ -50,8 +50,6 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VarianceComponent:
-    """One source of variance."""
-
     source: str  # `item`, `judge`, `order`, an interaction (`item:judge`), `sample` or `residual`
     variance: Estimate  # 0 if the raw estimate is negative
     raw: float | None  # the raw estimate; None if it is undefined
@@ -344,9 +342,9 @@ def _plan(
 ) -> Plan:
     """Find the smallest number of votes (judges × samples in one order) that reaches the target.
 
-    Among plans of equal size, the one with the fewest judges is chosen. If the study has only one judge,
-    other judges are unknown, so only samples are added. Without repeated votes, the variance between samples
-    cannot be separated, so plans use one sample.
+    Of plans of equal size, it is the one with the fewest judges. With only one judge, other judges are
+    unknown, so samples are added. Without repeated votes, the variance between samples is unknown, so
+    plans use one sample.
     """
     values = np.array([one.variance.value for one in found], dtype=float)
     if np.isnan(values).any():

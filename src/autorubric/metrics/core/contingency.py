@@ -110,7 +110,6 @@ class NumberPairs:
 
     @property
     def n(self) -> int:
-        """Number of pairs."""
         return len(self.truth)
 
 
@@ -123,7 +122,6 @@ def check_lengths(what: str, **columns: Sized) -> None:
 
 
 def number_pairs(truth: Iterable[Any], pred: Iterable[Any], cluster: Codes | None) -> NumberPairs:
-    """Return the complete pairs of two columns."""
     left, right = numeric_column(truth, "truth"), numeric_column(pred, "pred")
     check_lengths("values", truth=left, pred=right)
     both = ~(np.isnan(left) | np.isnan(right))

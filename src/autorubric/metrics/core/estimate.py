@@ -27,14 +27,10 @@ class NumberLike(ABC):
 
     @property
     @abstractmethod
-    def _number(self) -> float | None:
-        """Number that the value contains, or None."""
-        ...
+    def _number(self) -> float | None: ...
 
     @abstractmethod
-    def _undefined(self) -> ArgumentError:
-        """Return the error that arithmetic raises if there is no number."""
-        ...
+    def _undefined(self) -> ArgumentError: ...
 
     def __float__(self) -> float:
         number = self._number

@@ -93,10 +93,7 @@ def estimates_of_each(
     n_missing: Sequence[int],
     notes: Sequence[Sequence[str]] = (),
 ) -> list[list[Estimate]]:
-    """Compute the metrics over each of several sets of units, as arrays over the sets; see `estimates`.
-
-    All sets have sums of the same shape, and either all or none are clustered.
-    """
+    """Compute `estimates` for several sets of units, all clustered or not, whose sums have the same shape."""
     methods = [_method(figure, batch[0], options) for figure in figures] if batch else []
     given = np.array([units.n > 0 for units in batch], dtype=bool)
     values = np.full((len(figures), len(batch)), np.nan)
@@ -226,14 +223,9 @@ def _smoothed_over_clusters(
 
 
 def _degrees_of_freedom(figure: Figure, units: Units) -> float:
-    """Compute the degrees of freedom of the variance over clusters, from 1 to C - 1.
+    """Return 2C / (k - (C - 3)/(C - 1)) for kurtosis k of the effects of C clusters, between 1 and C - 1.
 
-    The formula is 2C / (k - (C - 3)/(C - 1)), where k is the kurtosis of the clusters' effects [1]. It gives
-    C - 1 for normal effects, and less if a few clusters dominate. Effects without closed form have C - 1.
-
-    References:
-        [1] B. O'Neill (2014), Some useful moment results in sampling problems, The American Statistician
-            68(4), 282-296.
+    See B. O'Neill (2014), The American Statistician 68(4). Effects without closed form have C - 1.
     """
     n = units.size
     if figure.analytic is not delta:
@@ -249,11 +241,7 @@ def _degrees_of_freedom(figure: Figure, units: Units) -> float:
 def bca_quantiles(
     drawn: Array, value: float, units: Units, compute: Compute, confidence_level: float
 ) -> tuple[float, float] | None:
-    """Compute quantile levels corrected for bias and acceleration [1]; None if they are undefined.
-
-    References:
-        [1] B. Efron (1987), Better bootstrap confidence intervals, JASA 82(397), 171-185.
-    """
+    """Return quantile levels corrected for bias and acceleration (Efron 1987); None if they are undefined."""
     drawn = drawn[~np.isnan(drawn)]
     left_out = jackknife(units, compute)
     counts = np.where(np.isnan(left_out), 0, units.counts)
@@ -290,11 +278,7 @@ def _delta_quantile(units: Units, confidence_level: float) -> float:
 
 
 def delta(figure: Figure, units: Units, value: float, confidence_level: float) -> Ends:
-    """Compute the large-sample interval by the delta method, truncated at the bounds.
-
-    With C clusters it uses t quantiles with C - 1 degrees of freedom. For Cohen's kappa, the variance is the
-    non-null variance of Fleiss, Cohen and Everitt (1969).
-    """
+    """Compute the large-sample interval by the delta method, truncated at the bounds; clusters use t."""
     se = _delta_se(figure, units)
     if se is None:
         return NO_ENDS

@@ -44,11 +44,7 @@ def t_statistic(t: float, df: float) -> TestStatistic:
 
 
 def expanded_tail(confidence_level: float, df: float) -> float:
-    """Compute the tail probability Φ(-√((df + 1)/df) t) of a bootstrap distribution from few units.
-
-    For a mean of df + 1 units, the percentile interval is then as wide as the t interval (Hesterberg 2015,
-    What teachers should know about the bootstrap, The American Statistician 69(4), section 4.3).
-    """
+    """Return the tail that makes a percentile interval of a mean as wide as t's (Hesterberg 2015, 4.3)."""
     return float(ndtr(-math.sqrt((df + 1) / df) * t_quantile(confidence_level, df)))
 
 
@@ -73,10 +69,7 @@ def clopper_pearson_ends(successes: int, n: int, confidence_level: float) -> tup
 def logit_t_ends(
     proportion: float, se: float, n_units: float, confidence_level: float
 ) -> tuple[float, float]:
-    """Compute a t interval on the logit scale with `n_units - 1` degrees of freedom.
-
-    Without spread between units, the result is the score interval with one observation per unit.
-    """
+    """Compute a t interval on the logit scale or, without spread, the score interval of the units."""
     quantile = t_quantile(confidence_level, n_units - 1)
     if proportion in (0.0, 1.0) or is_rounding(se):
         return wilson_ends(proportion, n_units, quantile)
@@ -144,10 +137,7 @@ def wilson(
 
 
 def mean_ends(values: Any, members: Any, confidence_level: float) -> Ends:
-    """Compute the interval of a mean over clusters, using t with C - 1 degrees of freedom.
-
-    The limits are None with a single cluster, or if clusters differ only by rounding error (`se` is then 0).
-    """
+    """Compute the t interval of a mean over clusters; no limits if they are equal (`se` is then 0)."""
     n = len(values)
     sums = np.bincount(members, weights=values - values.mean())
     n_clusters = int(np.count_nonzero(np.bincount(members)))

@@ -36,8 +36,6 @@ _READ = (
 
 
 class LabelRow(NamedTuple):
-    """A row of a label table."""
-
     item_id: str
     criterion: str
     rater: Rater
@@ -92,15 +90,12 @@ def column_of(cells: Iterable[Any]) -> Column:
 
 
 class LabelRows(NamedTuple):
-    """The rows of a label table as columns."""
-
     item: Column
     criterion: Column
     vote: Column  # the other fields of each `LabelRow`
 
     @classmethod
     def of(cls, rows: Sequence[LabelRow]) -> LabelRows:
-        """Return rows as columns."""
         # A label that cannot be hashed is a value of its own.
         keys = [
             (row.label.__class__, *row[2:]) if isinstance(row.label, str | int | float | None) else at
@@ -111,13 +106,11 @@ class LabelRows(NamedTuple):
         return cls(column_of(row.item_id for row in rows), column_of(row.criterion for row in rows), votes)
 
     def rows(self) -> list[LabelRow]:
-        """Return the rows."""
         cells = zip(self.item.cells(), self.criterion.cells(), self.vote.cells(), strict=True)
         return [LabelRow(item, criterion, *vote) for item, criterion, vote in cells]
 
 
 def label_rows(table: Any) -> LabelRows:
-    """Read the rows of a long table."""
     table = as_pandas(table)
     if is_frame(table) and (rows := _frame_rows(table)) is not None:
         return rows

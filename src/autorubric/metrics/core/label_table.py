@@ -169,10 +169,7 @@ def _assemble(
 
 
 def _kinds(codes: Array, starts: Array, sizes: Array) -> tuple[Array, Array]:
-    """Return codes of cells, equal if their votes are, and the first cell of each code.
-
-    Cell i has the votes `codes[starts[i] : starts[i] + sizes[i]]`.
-    """
+    """Return codes of cells, equal if their votes (`codes` from start, of this size) are, and first cells."""
     kinds, first = np.zeros(len(sizes), dtype=np.int64), np.zeros(min(len(sizes), 1), dtype=np.int64)
     base = int(codes.max(initial=-1)) + 2
     for place in range(int(sizes.max(initial=0))):
@@ -270,7 +267,6 @@ def _check_repeats(rater: Rater, votes: _RaterVotes) -> None:
 
 
 def _truth(criterion: LabelledCriterion, votes: Sequence[_Vote], rule: TruthRule | None, name: str) -> _Vote:
-    """Return the combined label of several people; `undecided` in a tie."""
     answers = [answer for answer, _ in votes if answer is not None and not answer.cannot_assess]
     if not answers:
         return _decision(criterion, votes)
@@ -292,7 +288,6 @@ def _truth(criterion: LabelledCriterion, votes: Sequence[_Vote], rule: TruthRule
 
 
 def _decision(criterion: LabelledCriterion, votes: Sequence[_Vote]) -> _Vote:
-    """Return the decision over several answers; `undecided` in a tie."""
     answers = [answer for answer, status in votes if status == "answered" and answer is not None]
     if not answers:
         statuses = [status for _, status in votes]

@@ -49,8 +49,8 @@ if TYPE_CHECKING:
 def read_votes(result: SupportsGradedRun, dataset: LabelledDataset) -> VotesTable:
     """Return the votes table of a run together with the labels of its dataset.
 
-    The table of a stored run with its own dataset is kept as long as the run's results. Datasets only grow,
-    so it is valid for the same dataset with the same number of items. Its arrays are read-only.
+    The table of a stored run with its own dataset is kept, read-only, as long as the run's results.
+    Datasets only grow, so it is valid for the same number of items.
     """
     # The run itself may have got another dataset, for example with other labels.
     if getattr(result.item_results, "dataset", None) is not dataset:
@@ -124,7 +124,6 @@ def _reports_by_item(
 def _graded_items(
     results: Any,
 ) -> Iterator[tuple[int, IdentifiedItem, Sequence[EnsembleCriterionReport] | None]]:
-    """Yield position, item and reports of each graded item."""
     if hasattr(results, "criterion_reports"):
         for position, found in results.criterion_reports():
             yield position, results.dataset.items[position], found
@@ -282,8 +281,6 @@ NaMode: TypeAlias = Literal["exclude", "as_worst", "as_category"]
 
 @dataclass(frozen=True, slots=True)
 class Modes:
-    """The treatment of abstentions."""
-
     # whether CANNOT_ASSESS is excluded, counts as the worst answer or is its own category
     cannot_assess: CannotAssessMode = "exclude"
     # whether NA options are excluded, count as the worst answer or are their own category
@@ -291,7 +288,6 @@ class Modes:
 
     @property
     def has_category(self) -> bool:
-        """Whether any kind of abstention is a category."""
         return "as_category" in (self.cannot_assess, self.na)
 
 
@@ -307,12 +303,10 @@ class Column:
     number: Array  # the answer in its own units if it is a number; otherwise NaN
 
     def take(self, cells: slice) -> Column:
-        """Return the column restricted to a slice of the cells."""
         return Column(self.status[cells], self.code[cells], self.value[cells], self.number[cells])
 
     @property
     def arrays(self) -> tuple[Array, ...]:
-        """All arrays."""
         return self.status, self.code, self.value, self.number
 
     @property

@@ -29,8 +29,8 @@ _INDEX_DRAW_FROM = 256
 class Units:
     """The units that are drawn with replacement: cells of a table, items or clusters.
 
-    Equal units are stored once with their count. A metric receives the rows of `sums` added up over the drawn
-    units or, if it is computed from ranks, how often each observation was drawn.
+    Equal units are stored once. A metric receives the sum of the drawn `sums` or, if it is computed from
+    ranks, how often each observation was drawn.
     """
 
     counts: Codes  # number of equal units of each kind, shape `(u,)`
@@ -46,7 +46,6 @@ class Units:
 
     @property
     def size(self) -> int:
-        """Number of units."""
         return int(self.counts.sum())
 
     def aggregate(self, weights: Array) -> Array:
@@ -126,10 +125,9 @@ def replicates(
 def replicates_of_each(
     batch: Sequence[Units], compute: Compute, resampling: Resampling, smooth: bool, on_tables: bool
 ) -> Array:
-    """Compute metrics in each resample of several sets of units, shape `(m, len(batch), n_resamples)`.
+    """Compute m metrics in each resample of several sets of units, shape `(m, len(batch), n_resamples)`.
 
-    `compute` returns m metrics of sums `(..., d)` as an array `(m, ...)`. See `replicates` for `smooth`;
-    `on_tables` says whether sums are cells of tables.
+    `on_tables` says whether sums are cells of tables; see `replicates` for `smooth`.
     """
     n, width = resampling.n_resamples, max(max(len(units.counts), _width(units)) for units in batch)
     at_once = _CELLS_AT_ONCE // (n * width) if on_tables and batch[0].prior is None else 0
@@ -204,14 +202,10 @@ def _draw_smoothed(units: Units, rows: int, rng: np.random.Generator) -> Array:
 
 
 def influence(units: Units, compute: Compute) -> Array:
-    """Compute the first-order effect of each unit on the metric, shape `(u,)`.
+    """Compute the first-order effect of each unit without `gather` on the metric, shape `(u,)`.
 
-    The gradient at the totals is computed by a complex step and is exact up to rounding [1]. Scaling all sums
-    does not change a metric, so the effects sum to zero (Euler). Units with `gather` are not supported.
-
-    References:
-        [1] W. Squire, G. Trapp (1998), Using complex variables to estimate derivatives of real functions,
-            SIAM Review 40(1), 110-112.
+    The gradient is computed by a complex step (Squire and Trapp 1998), which is exact up to rounding. The
+    effects sum to zero, since scaling all sums does not change a metric.
     """
     total = units.total()
     step = 1e-30 * max(float(np.abs(total).max()), 1.0)
@@ -419,8 +413,7 @@ def interval_of(
 ) -> tuple[Ends, int]:
     """Compute the percentile interval of resampled values, NaN where undefined, and how many are undefined.
 
-    `quantiles` replaces the quantile levels that follow from the confidence level. There is no interval if
-    the proportion of undefined values exceeds `most_undefined`.
+    `quantiles` replaces the levels that follow from the confidence level.
     """
     defined = drawn[~np.isnan(drawn)]
     n_undefined = len(drawn) - len(defined)

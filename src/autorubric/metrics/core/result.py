@@ -53,11 +53,7 @@ class MetricValues(Record):
 
     @classmethod
     def arrange(cls, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the arguments that contain these metrics, in the order of the fields.
-
-        Raises:
-            ArgumentError: If a metric of an installed package has the name of an attribute.
-        """
+        """Return the arguments that contain these metrics, in the order of the fields."""
         for key in PACKAGE_KEYS & values.keys():
             if hasattr(cls, key):
                 raise ArgumentError(
@@ -143,10 +139,7 @@ def titled_figures(result: Any) -> dict[str, Estimate]:
 
 
 def to_plain(value: Any, *, omit_empty_tests: bool = False) -> Any:
-    """Convert dataclasses, mappings, sequences and arrays to JSON-serialisable data, recursively.
-
-    `omit_empty_tests` omits the field `test` of estimates if it is None.
-    """
+    """Convert to JSON-serialisable data; `omit_empty_tests` omits `test` of estimates if it is None."""
     if is_dataclass(value):
         found = {}
         merged: dict[str, Any] = {}
@@ -232,7 +225,6 @@ def true_rates_table(rows: Iterable[tuple[str, Rate, Rate]]) -> TableBlock:
 
 
 def warnings_block(warnings: Iterable[str]) -> TextBlock:
-    """Return a block that lists warnings."""
     return TextBlock(title="Warnings", text="\n".join(f"- {warning}" for warning in warnings))
 
 

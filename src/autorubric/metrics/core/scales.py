@@ -30,8 +30,6 @@ _BINARY_WORDS: Mapping[str, int] = {
 
 
 class ScaledCriterion(Protocol):
-    """A criterion from which a scale can be constructed."""
-
     @property
     def level(self) -> str: ...
     def answers(self) -> Iterable[Any]: ...
@@ -272,7 +270,6 @@ def _interval_of(criterion: ScaledCriterion) -> Interval:
 
 
 def as_sequence(labels: Iterable[Any] | npt.NDArray[Any], what: str) -> Sequence[Any] | npt.NDArray[Any]:
-    """Return the labels as a 1-D sequence."""
     if isinstance(labels, str | bytes | Mapping) or not isinstance(labels, Iterable):
         raise ArgumentError(f"{what} must be a sequence of labels; got {labels!r}")
     if is_frame(labels):
@@ -289,11 +286,7 @@ def as_sequence(labels: Iterable[Any] | npt.NDArray[Any], what: str) -> Sequence
 
 
 def infer_scale(labels: Iterable[object]) -> CategoricalScale | None:
-    """Infer the scale of labels that have no declared scale; None if there are no labels.
-
-    The scale is binary if `Binary` accepts all labels, ordinal with the labels as values if all are numbers,
-    and otherwise nominal with the sorted labels.
-    """
+    """Infer the scale: binary, ordinal if all labels are numbers, or nominal; None without labels."""
     try:
         seen = {_key(label) for label in labels if not is_missing(label)}
     except TypeError as error:
@@ -315,17 +308,7 @@ Weights: TypeAlias = Literal["linear", "quadratic"] | Sequence[Sequence[float]] 
 
 
 def weight_matrix(weights: Weights, scale: CategoricalScale | None, size: int) -> Array:
-    """Return agreement weights of shape `(K, K)`: linear [1], quadratic [2], or the matrix that was passed.
-
-    Linear weights are 1 - |v_i - v_j| / range, and quadratic weights are 1 - (v_i - v_j)² / range², where v
-    are the values of the scale's categories or, if there are none, their positions.
-
-    References:
-        [1] D. V. Cicchetti, T. Allison (1971), A new procedure for assessing reliability of scoring EEG
-            sleep recordings, American Journal of EEG Technology 11, 101-109.
-        [2] J. L. Fleiss, J. Cohen (1973), The equivalence of weighted kappa and the intraclass correlation
-            coefficient as measures of reliability, Educational and Psychological Measurement 33, 613-619.
-    """
+    """Return agreement weights `(K, K)`: those given, 1 - |v_i - v_j| / range, or its quadratic form."""
     if weights is None:
         return np.eye(size)
     if not isinstance(weights, str):

@@ -88,12 +88,10 @@ class VotesTable:
 
     @property
     def has_probabilities(self) -> bool:
-        """Whether any vote or decision has probabilities."""
         return bool((self.probabilities != None).any())  # noqa: E711
 
     @property
     def n_items(self) -> int:
-        """Number of items in the dataset."""
         return len(self.item_ids)
 
     @property
@@ -103,10 +101,7 @@ class VotesTable:
 
     @property
     def n_tied_labels(self) -> int:
-        """Number of cells that at least two people labelled but that have no ground truth because of a tie.
-
-        Under the strict majority rule, this includes cells in which no label has more than half of the votes.
-        """
+        """Number of cells that at least two people labelled but that have no truth because of a tie."""
         people = [at for at, (kind, _) in enumerate(self.raters) if kind == "human"]
         voted = (self.status == ANSWERED) | ((self.status == ABSTAINED) & self.na)
         theirs = np.isin(self.rater, people) & (self.sample == DECIDED) & voted
@@ -117,7 +112,6 @@ class VotesTable:
 
     @property
     def n_people(self) -> int:
-        """Number of people who labelled items."""
         return sum(kind == "human" for kind, _ in self.raters)
 
     def rows_of(self, rater: Rater) -> Array:
@@ -185,7 +179,6 @@ def order_by_id(item_ids: Sequence[str]) -> Codes:
 
 
 def rank_by_id(item_ids: Sequence[str]) -> Codes:
-    """Return the rank of each item's id."""
     ranks = np.empty(len(item_ids), dtype=np.int64)
     ranks[order_by_id(item_ids)] = np.arange(len(item_ids))
     return ranks
@@ -237,9 +230,10 @@ class TableRows:
     repeated: list[tuple[int, tuple[int, int]]] = field(default_factory=list)
 
     def repeat(self, item: int, key: Any, owners: Any, add: Callable[[], None]) -> None:
-        """Add rows that are the same for all items with this key (None: for none), by `add` if they are new.
+        """Add the rows that all items with this key have (None: only this one), by `add` if they are new.
 
-        If this is used, all rows must be added by it. `owners` are the objects whose ids the key contains.
+        If this is used, all rows must be added by it. `owners` are the objects whose ids the key
+        contains.
         """
         known = self.spans.get(key)
         if known is None:

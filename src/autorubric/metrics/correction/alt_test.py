@@ -361,10 +361,7 @@ class AltTests(ResultBase):
 def run_alt_tests(
     result: Any, dataset: Any = None, *, abstain: AltAbstain = "exclude", rng: int | np.random.Generator = 0
 ) -> AltTests:
-    """Run `alt_test` on the panel's decisions for each criterion with an item that two annotators labelled.
-
-    For numbers, abstentions are always missing.
-    """
+    """Run `alt_test` on each criterion with an item that two annotators labelled; see `alt_test`."""
     import pandas as pd  # imported only when these tests are run
 
     resampling, table = Resampling(rng=rng).with_fixed_seed(), table_of(result, dataset)

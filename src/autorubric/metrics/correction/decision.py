@@ -120,7 +120,6 @@ class DecisionResult(ResultBase):
 
 
 def verdict_of(threshold: float, low: float | None, high: float | None) -> Verdict:
-    """Return the verdict for an interval with these bounds."""
     if low is None or high is None:
         return "UNDECIDED"
     if low >= threshold - SLACK:

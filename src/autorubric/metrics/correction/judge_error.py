@@ -115,7 +115,6 @@ class LabelledScores:
 
     @property
     def n(self) -> int:
-        """Number of labelled items."""
         return len(self.true)
 
     def predict(self, judged: float) -> float:
@@ -129,18 +128,14 @@ class LabelledScores:
     def interval(self, judged: float, confidence_level: float) -> Ends:
         """Return the full conformal interval for the true score of a new item with this judged score.
 
-        To test a candidate true score y, the new item (judged, y) is added and a least-squares line is fitted
-        to all m + 1 items. y is kept if more than a proportion 1 - level of the residuals are at least as
-        large as that of the new item [1, ch. 2.3]. If the new item comes from the same population as the
-        labelled ones, the interval covers its true score with at least the confidence level, whatever the
-        judges' errors are and however they depend on each other and on the item [2].
-
-        Residuals are linear in y, so only points where two residuals are equal need to be tested.
-
-        References:
-            [1] V. Vovk, A. Gammerman, G. Shafer (2005), Algorithmic learning in a random world, Springer.
-            [2] J. Lei, M. G'Sell, A. Rinaldo, R. J. Tibshirani, L. Wasserman (2018), Distribution-free
-                predictive inference for regression, JASA 113(523), 1094-1111.
+        A line is fitted to the labelled items and the new item with a candidate true score, which is
+        kept unless the new item's residual is too large [1, ch. 2.3]. If the new item comes from the
+        same population, the interval covers its true score with at least the confidence level,
+        whatever the judges' errors are [2]. Residuals are linear in the candidate, so only points
+        where two are equal are tested.
+        [1] V. Vovk, A. Gammerman, G. Shafer (2005), Algorithmic learning in a random world.
+        [2] J. Lei et al. (2018), Distribution-free predictive inference for regression, JASA
+        113(523).
         """
         # With fewer labelled items, no interval of this level is narrower than [0, 1].
         if self.n < math.ceil(confidence_level / (1 - confidence_level) - _SLACK):
@@ -231,7 +226,6 @@ _CALIBRATIONS: IdentityCache[Any, list[tuple[LabelledDataset, _Calibration]]] = 
 def labelled_scores(
     run: object, dataset: LabelledDataset | None, report: EnsembleEvaluationReport
 ) -> LabelledScores:
-    """Return the scores of a run's labelled items."""
     if not isinstance(run, SupportsGradedRun):
         raise ArgumentError(
             "judge_error must be a labelled run of the same judges, as returned by evaluate, because error "

@@ -64,9 +64,8 @@ def ppi_means(
 ) -> PPIMeans:
     """Compute λ mean(f_U) + mean(Y - λ f_L), with λ tuned to minimise the variance unless it is fixed.
 
-    `sums`, `(..., 5)`, and `squares`, `(..., 5, 5)`, are sums of the units' rows and of their outer products.
-    The tuned λ is cov_n(Y, f) / ((1 + n/N) var_{n+N}(f)), clipped to [0, 1]. The variance of the mean is λ²
-    var(f_U)/N + var(Y - λ f_L)/n; with clusters, each variance is that of sums over clusters.
+    `sums`, `(..., 5)`, and `squares`, `(..., 5, 5)`, are sums of the units' rows and of their outer
+    products. The tuned λ is cov_n(Y, f) / ((1 + n/N) var_{n+N}(f)), clipped to [0, 1].
     """
     n, n_tests = sums[..., 0], sums[..., 3]
     y, f, g = divide(sums[..., 1], n), divide(sums[..., 2], n), divide(sums[..., 4], n_tests)
@@ -101,7 +100,6 @@ class PPIEstimate(NamedTuple):
 
 
 def ppi_estimate(units: Strata, options: CorrectionOptions, *, share: bool, name: str) -> PPIEstimate:
-    """Estimate a prediction-powered mean and its λ."""
     text = f"{name} (ppi++)"
     total = units.total() if units.parts else np.zeros(WIDTH)
     n = int(total[3])

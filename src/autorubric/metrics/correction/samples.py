@@ -88,7 +88,6 @@ def check_method(method: str, sampled: str, options: CorrectionOptions) -> None:
 
 
 def labels_of(given: Iterable[Any], what: str) -> Any:
-    """Return the labels as a 1-D sequence."""
     if not isinstance(given, Iterable):
         raise ArgumentError(f"{what} must be a sequence of labels, one per item; got {type(given).__name__}")
     return as_sequence(given, what)
@@ -122,8 +121,6 @@ def answer_or_none(label: Any) -> Any:
 
 
 class Annotators(NamedTuple):
-    """The annotators and their annotations."""
-
     names: tuple[str, ...]  # column names of a DataFrame, otherwise `"0"`, `"1"`, …
     columns: tuple[list[Any], ...]  # one list of `n_items` annotations per annotator
     n_items: int
@@ -157,7 +154,6 @@ class Stratum:
 
     @property
     def size(self) -> int:
-        """Number of units."""
         return int(self.counts.sum())
 
 
@@ -181,7 +177,6 @@ class Strata:
 
     @property
     def clustered(self) -> bool:
-        """Whether a unit may contain several items."""
         return self.clustered_tests or self.clustered_labels
 
     @property
@@ -203,7 +198,6 @@ class Strata:
         return np.asarray(sum((part.rows * part.counts[:, None]).T @ part.rows for part in self.parts))
 
     def describe(self) -> str:
-        """Describe the numbers of units in words."""
         tests = f"{self.n_tested} {'clusters' if self.clustered_tests else 'items'}"
         return f"{tests}, {self.n_labelled} labelled {'clusters' if self.clustered_labels else 'items'}"
 

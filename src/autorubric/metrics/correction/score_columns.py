@@ -93,7 +93,6 @@ class ScoredRun:
 
     @property
     def n_items(self) -> int:
-        """Number of items in the dataset."""
         return len(self.true_score)
 
 
@@ -254,9 +253,8 @@ _SINGULAR = 1e-9
 def distribution_of(tables: Array, answers: Array) -> Array:
     """Estimate the true proportions `π = M⁻¹ q`, shape `(r, K)`, projected onto valid proportions.
 
-    `tables`, `(r, K, K)`, counts labelled items with true answers as rows; `answers`, `(r, K)`, counts the
-    judge's answers. An answer that is never true and never given is ignored. The result is NaN if an answer
-    is given but never true, or if det M <= 0.
+    `tables`, `(r, K, K)`, counts labelled items with true answers as rows; `answers`, `(r, K)`, the
+    judge's answers. NaN if an answer is given but never true, or if det M <= 0.
     """
     support, n = tables.sum(-1), answers.sum(-1)
     size = tables.shape[-1]
@@ -276,13 +274,7 @@ def distribution_of(tables: Array, answers: Array) -> Array:
 
 
 def project_to_simplex(points: Array) -> Array:
-    """Project points, shape `(..., K)`, onto the nearest proportions (>= 0, sum 1) [1].
-
-    For two answers, this amounts to clipping to [0, 1].
-
-    References:
-        [1] W. Wang, M. A. Carreira-Perpiñán (2013), Projection onto the probability simplex, arXiv:1309.1541.
-    """
+    """Project points `(..., K)` onto the nearest proportions, as in Wang and Carreira-Perpiñán (2013)."""
     descending = -np.sort(-points, axis=-1)
     excess = (np.cumsum(descending, axis=-1) - 1) / np.arange(1, points.shape[-1] + 1)
     last = np.count_nonzero(descending > excess, axis=-1) - 1
@@ -308,7 +300,6 @@ class CorrectionSums:
         return np.clip(self.ppi_means(sums).value, self.values.min(), self.values.max())
 
     def ppi_means(self, sums: Array) -> ppi.PPIMeans:
-        """Compute prediction-powered means."""
         squares = sums[:, ppi.WIDTH :].reshape(-1, ppi.WIDTH, ppi.WIDTH)
         return ppi.ppi_means(sums[:, : ppi.WIDTH], squares, self.n_labelled, self.n_tested, self.lam)
 

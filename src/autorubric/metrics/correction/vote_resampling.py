@@ -86,8 +86,6 @@ _MOST_CORNERS = 32
 
 @dataclass(frozen=True, slots=True)
 class ScoringRules:
-    """The scoring rules of a grader."""
-
     root: RubricGroup
     policy: CannotAssessConfig  # for missing judgments
     normalize: bool
@@ -123,9 +121,9 @@ class OpenCriteria:
 def open_criteria(rules: ScoringRules, decisions: Mapping[str, Decision]) -> OpenCriteria:
     """Return the criteria that these decisions leave open.
 
-    Usually the sign of its weight determines whether a criterion raises or lowers the score. A criterion that
-    others depend on, or a penalty that is a gate, can do either, so each of its values is tried. If there are
-    too many combinations, the sign of its weight is used instead.
+    A criterion that others depend on, or a penalty that is a gate, can raise or lower the score, so each
+    of its values is tried. The sign of the weight decides for others, and for all if there are too many
+    combinations.
     """
     leaves = [
         one

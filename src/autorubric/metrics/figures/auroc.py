@@ -179,11 +179,7 @@ def _standard_error(rankings: list[_Ranking], seen: Observations) -> float:
 
 
 def score_ends(value: float, n_ours: float, n_others: float, quantile: float) -> tuple[float, float]:
-    """Return the values θ at which |θ - value| is `quantile` Hanley-McNeil standard errors taken at θ.
-
-    The squared standard error is `θ(1-θ) [1 + m (1-θ)/(2-θ) + m θ/(1+θ)] / (n₁ n₀)`, with m = (n₁ + n₀)/2 - 1
-    for both classes.
-    """
+    """Return the values θ at which |θ - value| is `quantile` Hanley-McNeil standard errors taken at θ."""
     size = max((n_ours + n_others) / 2 - 1, 0.0)
 
     def excess(theta: float) -> float:
@@ -265,10 +261,7 @@ class _Steps:
         return np.asarray((gained * risk).sum(-1) / weights.sum(-1))
 
     def effects(self) -> Array:
-        """Return the first-order effect of each answer on the area, shape `(n,)`.
-
-        Each answer adds a coverage level and changes the risk at its own step and all later ones.
-        """
+        """Return each answer's effect on the area: it adds a level, and risk at its own and later ones."""
         n = len(self.wrong)
         gained = np.diff(self.ends, prepend=0)
         risk = np.cumsum(self.wrong)[self.ends - 1] / self.ends

@@ -32,8 +32,6 @@ _DECIMALS = 12
 
 
 class PairedTest(NamedTuple):
-    """Result of a paired test: statistic, p-value, and the method that computed the p-value."""
-
     statistic: float
     p_value: float
     method: PMethod
@@ -49,15 +47,10 @@ def _scale_differences(differences: Array) -> Array:
 
 
 def wilcoxon(differences: Array, alternative: Alternative = "two-sided") -> PairedTest | None:
-    """Run Wilcoxon's signed-rank test [1]; the result is None if all differences are 0.
+    """Run Wilcoxon's signed-rank test without the differences of 0; None if all differences are 0.
 
-    The null hypothesis is that the differences are symmetric about 0. Differences of 0 are dropped, and tied
-    ones share midranks. The statistic is the smaller sum of ranks, or the sum of positive ranks in a
-    one-sided test. The p-value is exact for up to 50 differences, or up to 13 if there are ties or zeros.
-    Otherwise it uses the normal approximation, corrected for ties but not for continuity.
-
-    References:
-        [1] F. Wilcoxon (1945), Individual comparisons by ranking methods, Biometrics Bulletin 1(6), 80-83.
+    The p-value is exact for up to 50 differences, or up to 13 if there are ties or zeros. Otherwise it
+    uses the normal approximation, corrected for ties but not for continuity.
     """
     kept = _scale_differences(differences)
     n = len(kept)
@@ -94,17 +87,11 @@ def _exact_rank_p(ranks: Array, most: int) -> float:
 def sign_flip(
     differences: Array, n_flips: int, rng: np.random.Generator, alternative: Alternative = "two-sided"
 ) -> PairedTest:
-    """Run a permutation test that flips the signs of the differences at random [1].
+    """Run Fisher's permutation test that flips the signs of the differences at random.
 
-    The p-value is the proportion of sign patterns whose sum is at least as far from 0 as the observed sum, in
-    a one-sided test at least as far in the direction of the alternative. It is exact over all 2ⁿ patterns for
-    up to 20 nonzero differences. Otherwise it is (1 + patterns as far) / (1 + patterns) over `n_flips` random
-    patterns [2] or, with more than 5,000 distinct sizes, `2 Φ(-|Σ d| / √Σ d²)`, one-sided `Φ(∓Σ d / √Σ d²)`.
-
-    References:
-        [1] R. A. Fisher (1935), The design of experiments, section 21.
-        [2] B. Phipson, G. K. Smyth (2010), Permutation p-values should never be zero, Statistical
-            Applications in Genetics and Molecular Biology 9(1), 39.
+    The p-value is exact over all 2ⁿ patterns for up to 20 nonzero differences. Otherwise it is (1 +
+    patterns as far) / (1 + patterns) over `n_flips` random patterns (Phipson and Smyth 2010) or, with
+    more than 5,000 distinct sizes, `2 Φ(-|Σ d| / √Σ d²)`, one-sided `Φ(∓Σ d / √Σ d²)`.
     """
     kept = _scale_differences(differences)
     if not len(kept):

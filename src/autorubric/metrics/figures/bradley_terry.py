@@ -237,10 +237,7 @@ def _fit(
 
 
 def _has_maximum(n_players: int, contests: Sequence[Contest], has_prior: bool) -> bool:
-    """Return whether the likelihood of Davidson's model has a maximum.
-
-    There is none if some direction makes no observed outcome less likely and one of them more likely [4].
-    """
+    """Return whether no direction makes some outcomes more likely and none less, in Davidson's model [4]."""
     if not any(one.tied for one in contests):
         # The most likely tie strength is 0.
         return True

@@ -105,11 +105,7 @@ def describe_bins(bins: int | None, strategy: BinStrategy) -> str:
 
 
 def _stated_bins(given: Forecasts, bins: int | None, strategy: BinStrategy) -> tuple[BinnedForecasts, str]:
-    """Return the probabilities to calibrate in bins, and their description.
-
-    With one column, the probability is P(positive). With K columns, it is the probability of the top label,
-    and the event is that this label is right; among equal probabilities, the first is the top label.
-    """
+    """Return P(positive) or, with K columns, the (first) top probability in bins, and a description."""
     if given.prob.ndim == 1:
         return assign_bins(given.prob, given.truth, given, bins, strategy), "P(positive)"
     top = given.prob.argmax(axis=1)

@@ -71,10 +71,7 @@ def pearson_of(sums: Array) -> Array:
 
 
 def ccc_of(shift: float) -> Callable[[Array], Array]:
-    """Return the function that computes Lin's concordance from sums, given the `shift` between the means.
-
-    The function computes 2 s_xy / (s_x² + s_y² + (m_x - m_y)²), which is NaN if the denominator is 0.
-    """
+    """Return the function that computes Lin's concordance from sums, given the `shift` between the means."""
 
     def compute(sums: Array) -> Array:
         n, x, y, xx, yy, xy = (sums[..., j] for j in range(6))
@@ -283,11 +280,7 @@ def ccc_estimate(pairs: NumberPairs, options: IntervalOptions) -> Estimate:
 
 
 def correlation_p_value(value: float, n: int) -> float | None:
-    """Compute the two-sided p-value of the null hypothesis of no correlation; None if n < 3.
-
-    It is exact for Pearson's r of independent normal items and approximate for Spearman's rho. The statistic
-    r √((n - 2) / (1 - r²)) follows t with n - 2 degrees of freedom.
-    """
+    """Return the two-sided p-value of no correlation from t with n - 2 df; None if n < 3."""
     if n < 3:
         return None
     return float(betainc((n - 2) / 2, 0.5, 1 - value * value))
@@ -303,13 +296,7 @@ def correlation_test(value: float, n: int) -> TestStatistic | None:
 
 
 def kendall_test(ranked: RankedPairs, tau: float | None) -> TestStatistic | None:
-    """Return the two-sided z test of the null hypothesis of no association, with ties corrected for [1].
-
-    `tau` is tau-b of the pairs. Returns None if it is undefined or there are fewer than three pairs.
-
-    References:
-        [1] M. G. Kendall (1970), Rank correlation methods, 4th ed., ch. 4.
-    """
+    """Return the two-sided z test of tau-b with ties (Kendall 1970, ch. 4); None if undefined or n < 3."""
     n = ranked.units.n
     if n < 3 or tau is None:
         return None

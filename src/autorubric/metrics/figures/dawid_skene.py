@@ -201,7 +201,6 @@ class DawidSkeneFit:
 
 
 def fit(patterns: Patterns, smoothing: float, max_iterations: int, tolerance: float) -> DawidSkeneFit:
-    """Fit the model to patterns that each have a vote."""
     size, n_raters = patterns.size, patterns.n_raters
     backward = patterns.votes.T.tocsr()
     votes = patterns.votes @ np.tile(np.eye(size), (n_raters, 1))
@@ -231,8 +230,8 @@ def fit(patterns: Patterns, smoothing: float, max_iterations: int, tolerance: fl
 def _rows(votes: Array, support: Array, smoothing: float) -> Array:
     """Return the probability of each label given the class, `(R, label, class)`.
 
-    Without votes, all labels are equally probable, which is the limit as smoothing goes to 0. This has no
-    effect, because no item belongs to the class.
+    Without votes, all labels are equally probable, the limit as smoothing goes to 0; no item is in the
+    class.
     """
     size = votes.shape[1]
     room = support[:, None, :] + smoothing * size
@@ -273,17 +272,11 @@ class CopyingPair(NamedTuple):
 def copying_pairs(patterns: Patterns) -> list[CopyingPair]:
     """Find pairs that agree more than their agreement with the other raters explains, clearest pair first.
 
-    If raters err independently given the truth, the kappa of two raters is the product of each one's
-    agreement with the truth, so κ_rs κ_uv = κ_ru κ_sv for any two other raters u and v (Spearman's tetrads
-    [1]; exact for symmetric errors). A pair is listed if κ_rs exceeds κ_ru κ_sv / κ_uv by 0.1 and by four
-    standard errors for every u and v. A tetrad does not show which of its pairs is dependent: if every κ_uv
-    exceeds κ_rs, the pair with the largest κ_uv is listed instead. Pairs whose labels are all equal are
-    checked first, and listed if every other rater clearly differs from them (two raters without errors are
-    listed too). The second rater of a listed pair is excluded from the search for the next pair.
-
-    References:
-        [1] C. Spearman (1904), "General intelligence," objectively determined and measured, American Journal
-            of Psychology 15(2), 201-292.
+    If raters err independently given the truth, κ_rs κ_uv = κ_ru κ_sv for any four raters (Spearman's
+    tetrads; exact for symmetric errors). A pair is listed if κ_rs exceeds κ_ru κ_sv / κ_uv by 0.1 and by
+    four standard errors for every u and v; if every κ_uv exceeds κ_rs, the pair with the largest κ_uv is
+    listed instead. Pairs whose labels are all equal come first, if every other rater clearly differs from
+    them. The second rater of a listed pair is excluded from the search for the next pair.
     """
     kappa, agreement, n_items = _pair_tables(patterns)
     active = list(range(patterns.n_raters))
@@ -394,7 +387,6 @@ _NAMES_SHOWN = 5
 def fit_warnings(
     fit: DawidSkeneFit, patterns: Patterns, raters: Sequence[Any], categories: Sequence[Any]
 ) -> tuple[str, ...]:
-    """Return the warnings for a fit to patterns that have at least one vote each."""
     n_items, size = int(patterns.counts.sum()), len(categories)
     voted = (patterns.votes.T @ patterns.counts).reshape(len(raters), size)
     found = []

@@ -38,7 +38,6 @@ class _Samples:
 
     @property
     def n_missing(self) -> int:
-        """Number of missing values in both samples."""
         return int(np.count_nonzero(self.left < 0) + np.count_nonzero(self.right < 0))
 
     def counts(self) -> tuple[Array, Array]:

@@ -38,11 +38,9 @@ class Observations:
 
     @property
     def n_units(self) -> int:
-        """Number of sampling units."""
         return self.n if self.cluster is None else int(self.cluster.max(initial=-1)) + 1
 
     def estimate(self, figure: Figure, options: IntervalOptions, *, note: str = "") -> Estimate:
-        """Return the metric with the interval requested by the options."""
         units = weighted_units(self.n, self.cluster)
         return estimate(figure, units, options, n_missing=self.n_missing, note=note)
 
@@ -95,10 +93,7 @@ def t_ends(
 
 
 def logit_ends(seen: Observations, effects: Callable[[], Array], high: float) -> EndsOf:
-    """Return a t interval on the logit scale for a mean in [0, high].
-
-    At the bounds, and where all units contribute the same, this is Wilson's interval with one trial per unit.
-    """
+    """Return a logit-t interval for a mean in [0, high]; without spread, Wilson's with one trial per unit."""
 
     def ends(value: float, confidence_level: float) -> Ends:
         if seen.n_units < 2:
@@ -174,7 +169,6 @@ class Forecasts(Observations):
 
     @property
     def n_classes(self) -> int:
-        """Number of classes."""
         return 2 if self.prob.ndim == 1 else int(self.prob.shape[1])
 
     @property

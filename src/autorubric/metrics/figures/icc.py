@@ -58,11 +58,9 @@ class _CompleteTable:
 
     @property
     def n_raters(self) -> int:
-        """Number of raters."""
         return int(self.scores.shape[1])
 
     def undefined(self, reason: Reason, method: str) -> Estimate:
-        """Return an undefined estimate."""
         return Estimate.undefined(reason, n=len(self.scores), method=method, n_missing=self.n_missing)
 
 

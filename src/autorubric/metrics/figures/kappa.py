@@ -50,10 +50,7 @@ def _brennan_prediger(rows: Array, columns: Array, weights: Array) -> Array:
 
 
 def _correct_for_chance(table: Array, weights: Array | None, chance: Chance) -> Array:
-    """Compute (po - pe) / (1 - pe) of each table, shape `(...)`, NaN where 1 - pe is 0.
-
-    All terms are multiplied by n², which keeps tables of counts exact.
-    """
+    """Compute (po - pe) / (1 - pe) from terms times n², exact for counts; NaN where 1 - pe is 0."""
     weights = np.eye(table.shape[-1]) if weights is None else weights
     n = table.sum((-1, -2))
     observed = (table * weights).sum((-1, -2))
@@ -79,11 +76,7 @@ def undefined_reason(table: Array) -> Reason:
 
 
 def kappa_parts(table: Array, weights: Array | None = None) -> tuple[Array, Array]:
-    """Compute numerator and denominator of kappa in pairs: agreement beyond chance and its maximum.
-
-    Both are 0 without pairs. The ratio of their sums over several tables is a kappa whose expected agreement
-    is computed within each table.
-    """
+    """Return numerator and denominator of kappa in pairs; the ratio of sums over tables is also a kappa."""
     credit = np.eye(table.shape[-1]) if weights is None else weights
     n = table.sum((-1, -2))
     expected = _cohen(table.sum(-1), table.sum(-2), credit) / np.where(n == 0, 1, n)

@@ -56,10 +56,10 @@ _HIGHEST = 13.0
 class CosineSeries(NamedTuple):
     """Waves whose sums give the differences of all pairs, so that time and memory are linear in the values.
 
-    With `t = log c - log k`, the difference `((c - k) / (c + k))²` is `tanh²(t/2) = 1 - sech²(t/2)`, and
-    `sech²(t/2)` is the integral of `4 ω / sinh(π ω) cos(ω t)` over ω from 0 to infinity. The trapezoidal rule
-    turns the integral into a sum whose error is below rounding error here. The sum of `1 - cos(ω (x - y))`
-    over all pairs follows from the sums of `1 - cos(ω x)` and of `sin(ω x)`.
+    With `t = log c - log k`, the difference `((c - k) / (c + k))²` is `1 - sech²(t/2)`, and `sech²(t/2)`
+    is the integral of `4 ω / sinh(π ω) cos(ω t)` over ω > 0, which the trapezoidal rule computes up to
+    rounding error. The sum of `1 - cos(ω (x - y))` over all pairs follows from those of `1 - cos(ω x)`
+    and `sin(ω x)`.
     """
 
     frequency: Array  # frequencies, shape `(f,)`
@@ -182,10 +182,7 @@ def krippendorff_alpha(
 def alpha_parts(
     codes: Codes, values: Array | None, level: AlphaLevel, cluster: Codes
 ) -> tuple[Units, Compute]:
-    """Return the clusters that have a pairable unit, in ascending order, and the alpha of their sums.
-
-    `codes`, `(n_units, n_raters)`, are positions among the increasing `values`, -1 where missing.
-    """
+    """Return the clusters with a pairable unit, and alpha of their sums; `codes` are places in `values`."""
     return _FIGURES[level](_pairable(codes, values, IntervalOptions(cluster=cluster), ""))
 
 

@@ -21,8 +21,6 @@ _COUNTED_KEYS = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Patterns:
-    """Distinct patterns of votes."""
-
     votes: Any  # number of times each rater gave each category, shape `(n_patterns, R * K)`, sparse
     counts: Array  # number of items with each pattern, shape `(n_patterns,)`
     of_item: Codes  # pattern of each item, shape `(n_items,)`
@@ -67,8 +65,6 @@ def distinct_rows(codes: Codes, size: int) -> tuple[Codes, Codes, Codes]:
 
 @dataclass(frozen=True, slots=True)
 class CodedVotes:
-    """A table of votes."""
-
     codes: Codes  # positions in `categories`, shape `(n_units, n_raters)`, -1 if there is no vote
     # labels in the order of the scale, each in the form in which it was first voted
     categories: tuple[Any, ...]

@@ -48,16 +48,11 @@ class CountedRows:
 
     @classmethod
     def of(cls, rows: Codes, size: int, cluster: Codes | None) -> CountedRows:
-        """Return a table of rows of integers below `size`, with equal rows merged unless units are clustered.
-
-        With few categories, even many units have few distinct rows. Rows that cannot be encoded in 64 bits
-        are not merged.
-        """
+        """Return rows of integers below `size`; equal ones are merged unless clustered or beyond 64 bits."""
         table = cls(rows, np.ones(len(rows), dtype=np.int64))
         return table if cluster is not None else table.merge_equal(size)
 
     def merge_equal(self, size: int) -> CountedRows:
-        """Return the table with equal rows merged."""
         n_columns, base = self.rows.shape[1], size + 1
         if not self.rows.size or base**n_columns > _KEYS_UP_TO:
             return self
@@ -77,18 +72,17 @@ class CountedRows:
 
 @dataclass(frozen=True, slots=True)
 class SmoothingPrior:
-    """Probability distribution of the pseudo-unit that the smoothed bootstrap adds to a table of ratings.
+    """Distribution of the pseudo-unit that the smoothed bootstrap adds to a table of ratings.
 
-    Each of its ratings is drawn uniformly from the categories; with two raters, this adds 1/K² to each cell
-    of their table. Its pattern of missing ratings is drawn from those of the real units. The possible
-    pseudo-units are enumerated if there are few of them, and sampled otherwise.
+    Its ratings are uniform over the categories (with two raters, 1/K² in each cell of their table), and
+    missing as in a real unit. Possible pseudo-units are enumerated if there are few, and otherwise
+    sampled.
     """
 
     rows: Codes  # possible pseudo-units, shape `(p, n_columns)`
     chances: Array  # probability of each pseudo-unit, shape `(p,)`
 
     def merge_equal(self) -> SmoothingPrior:
-        """Return the distribution with equal rows merged."""
         rows, where = np.unique(self.rows, axis=0, return_inverse=True)
         return SmoothingPrior(rows, np.bincount(where.reshape(-1), weights=self.chances))
 
@@ -163,8 +157,6 @@ def no_chance(shares: Array, weights: Array) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class CountCoefficient:
-    """An agreement coefficient of many raters."""
-
     name: str
     chance: PooledChance  # function that computes the agreement expected by chance
     # whether unused categories change the value, so that categories must be declared

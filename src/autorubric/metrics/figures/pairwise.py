@@ -75,14 +75,7 @@ def _share_of(parts: list[PairPart]) -> Compute:
 
 
 def _over_items(right: Array, compared: Array) -> Analytic:
-    """Return a logit-t interval from the linear part of the U-statistic [1].
-
-    The effect of an item on the proportion is 2 (right - value · compared) / Σ compared.
-
-    References:
-        [1] W. Hoeffding (1948), A class of statistics with asymptotically normal distribution, Annals of
-            Mathematical Statistics 19(3), 293-325.
-    """
+    """Return a logit-t interval from the linear part of the U-statistic (Hoeffding 1948)."""
 
     def ends(figure: Figure, units: Units, value: float, confidence_level: float) -> Ends:
         size = units.size
@@ -414,11 +407,7 @@ def _part(items: ScoredItems, which: Codes, epsilon: float) -> PairPart:
 
 
 class _Gains(NamedTuple):
-    """Pairs sorted by increasing difference in pred, and the gain of a threshold that includes each.
-
-    A pair tied in gold becomes right, one in the right order becomes wrong, and one in the wrong order stays
-    wrong.
-    """
+    """Pairs by difference in pred, and the gain of a threshold there: tied +1, right order -1, wrong 0."""
 
     pairs: ItemPairs
     size: Array

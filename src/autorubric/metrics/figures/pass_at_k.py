@@ -118,7 +118,6 @@ def pass_at_k(
 
 
 def _read_trials(trials: Any, task: Any, passes: Any) -> Iterable[list[bool | None]]:
-    """Return the outcomes of each task's trials."""
     found: dict[Hashable, list[bool | None]] = {}
     runs = list(trials) if isinstance(trials, list | tuple) else [trials]
     if runs and all(isinstance(one, OwnedRun) for one in runs):

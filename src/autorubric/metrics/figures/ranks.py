@@ -168,8 +168,8 @@ def _concordance(ranked: RankedPairs, weights: Array) -> Array:
 def _rising(y: Codes, weights: Array) -> Array:
     """Compute Σ_{i<j} w_i w_j sign(y_j - y_i) by processing the bits of y, in O(n log max y).
 
-    Two different values share some leading bits and differ in the next one. Each pair is therefore counted at
-    exactly one bit, among the values with the same higher bits: 0 before 1 adds, and 1 before 0 subtracts.
+    Each pair is counted at the first bit in which its values differ: 0 before 1 adds, and 1 before 0
+    subtracts.
     """
     total = np.zeros(weights.shape[:-1])
     y = y.astype(np.min_scalar_type(y.max()))  # integers of 16 bits or fewer are sorted in linear time
@@ -202,8 +202,6 @@ def sums_before(weights: Array) -> Array:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoredItems:
-    """Items that have both scores."""
-
     gold: Array
     pred: Array
     group: Codes | None  # group of each item, 0..G-1 without gaps; None if all pairs are compared
@@ -213,7 +211,6 @@ class ScoredItems:
 
     @property
     def n(self) -> int:
-        """Number of items."""
         return len(self.gold)
 
     @property
@@ -363,11 +360,7 @@ def _windows(values: Array, epsilon: float) -> tuple[Codes, Codes]:
 
 
 def _first(holds: Callable[[Codes], Array], n: int) -> Codes:
-    """For each of n positions, return the first index from which a monotone predicate holds, otherwise n.
-
-    The predicate compares differences rather than values with a sum, so the documented rule holds exactly in
-    floats.
-    """
+    """Return the first index from which a monotone predicate of differences (exact in floats) holds."""
     low, high = np.zeros(n, dtype=np.int64), np.full(n, n, dtype=np.int64)
     while (low < high).any():
         middle = np.minimum((low + high) // 2, n - 1)

@@ -47,10 +47,7 @@ SPECS: tuple[MetricSpec, ...] = tuple(one for family in _FAMILIES for one in DEC
 
 @cache
 def shown_metrics() -> tuple[MetricDisplay, ...]:
-    """Return the metrics that results contain, in their order, with those of installed packages last.
-
-    A metric of a package that cannot be loaded, or whose name is taken, is omitted with a warning.
-    """
+    """Return the metrics of results in order, those of packages last; unusable ones are left out."""
     found = dict(SHOWN)
     taken = {name for kind in _result_classes(MetricValues) for name in dir(kind)}
     for name in extension_names(METRICS_GROUP):
@@ -93,7 +90,6 @@ def metrics_over(level: Level) -> tuple[MetricDisplay, ...]:
 
 @cache
 def shown_metric(key: str) -> MetricDisplay:
-    """Return a metric by its name in results."""
     return next(one for one in shown_metrics() if one.key == key)
 
 

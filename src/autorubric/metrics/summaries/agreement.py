@@ -307,7 +307,6 @@ def _agreement(
 
 
 def level_of(scale: Scale) -> Level:
-    """Return the measurement level of a scale."""
     return _LEVELS[type(scale)]
 
 

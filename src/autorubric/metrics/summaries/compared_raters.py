@@ -101,8 +101,6 @@ def _median_and_nearest(table: VotesTable, rated: _Ratings) -> list[Codes]:
 
 @dataclass(frozen=True, slots=True)
 class _Ratings:
-    """Ratings given by people."""
-
     people: Sequence[Rater]
     rows: Codes  # positions of the ratings in the votes table
     cell: Codes  # cell of each row

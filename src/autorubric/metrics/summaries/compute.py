@@ -172,7 +172,6 @@ def compute_metrics(  # noqa: PLR0913 - the public entry point; it makes options
 def metrics_of_table(
     table: VotesTable, modes: Modes, options: IntervalOptions, *, bootstrap: bool, per_judge: bool
 ) -> MetricsResult:
-    """Compute the metrics of a votes table."""
     cells = cells_of(table, modes)
     raters = compared_raters(table, cells)[: None if per_judge else 1]
     intervals = macro_bootstrap(raters, modes, options) if bootstrap else {}

@@ -36,10 +36,7 @@ _CELLS_AT_ONCE = 2_000_000
 
 
 class SmoothingPairs:
-    """Pseudo-pairs that are added to resampled tables: 1/K² per cell, which is one pair per table.
-
-    Errors that were not observed on a criterion are therefore not ruled out by the data of other criteria.
-    """
+    """Pseudo-pairs for resampled tables, 1/K² per cell, so that unobserved errors are not ruled out."""
 
     def __init__(self, criteria: Sequence[MeasuredCriterion], tables: Sequence[tuple[int, int]], seed: int):
         # The generator is independent of the one that draws items and visits criteria sorted by name, so
@@ -68,13 +65,11 @@ def kappa_ends(
 ) -> Ends:
     """Compute an interval around a kappa of several tables from smoothed resamples, within ±`most`.
 
-    The distances of the percentiles from the value are multiplied by the ratio of the t quantile with
-    `n_units` - 1 degrees of freedom to the normal quantile. The interval always contains the value.
-
-    A kappa computed from few items is biased, and its resamples are biased twice. A mean over many criteria
-    averages out the random error but not this bias, so only 1 / `n_tables` of the draws' bias is kept. With
-    several tables, each bound is also at least t standard errors of the draws from the value. If the value
-    equals `most`, the lower bound is the plain percentile. The bounds are None if most draws are undefined.
+    The percentiles' distances from the value are widened by the ratio of the t quantile to the normal
+    one. A kappa of few items is biased, and its resamples twice; a mean over criteria averages out the
+    random error but not this bias, so only 1 / `n_tables` of the draws' bias is kept. With several
+    tables, each bound is also at least t standard errors from the value. If the value equals `most`, the
+    lower bound is the plain percentile.
     """
     low, high, se = interval_of(drawn, options)[0]
     if low is None or high is None or se is None:
@@ -91,10 +86,7 @@ def kappa_ends(
 
 
 def share_ends(value: float, se: float, weights: Array, confidence_level: float) -> Ends:
-    """Compute the logit-t interval of a mean of proportions, or a score interval if 0, 1 or without spread.
-
-    The effective number of items is 1 / Σw² for weights w of the items; it is small if a criterion has few.
-    """
+    """Compute the logit-t interval of a mean of proportions, with 1 / Σw² as the number of items."""
     held = weights[weights > 0]
     if len(held) < 2:
         return NO_ENDS
@@ -105,10 +97,7 @@ def share_ends(value: float, se: float, weights: Array, confidence_level: float)
 
 
 def share_parts(hits: Array, pairs: Array) -> tuple[float, Array]:
-    """Compute the standard error over items of a proportion averaged over criteria, and each item's weight.
-
-    `hits` and `pairs` are numerator and denominator of each item, shape `(n_items, n_criteria)`.
-    """
+    """Return the standard error over items of a mean proportion over criteria, and each item's weight."""
     n = pairs.sum(0)
     there = n > 0
     n, hits, pairs = n[there], np.asfortranarray(hits[:, there]), np.asfortranarray(pairs[:, there])
@@ -145,8 +134,8 @@ def resampled_metrics(
 ) -> Array:
     """Compute metrics in each smoothed resample of the items, `(n_resamples, …)`.
 
-    `sums` are `(n_items, n_raters * width)` with further columns that are not smoothed; `compute` takes both
-    parts. `people` get separate pseudo-pairs, or a judge that copies them would always match them.
+    `sums` are `(n_items, n_raters * width)` with further columns that are not smoothed; `compute` takes
+    both. `people` get separate pseudo-pairs, or a judge that copies them would always match them.
     """
     end = n_raters * layout.width
     tables = [(place, group.size) for group in layout.groups for place in group.places]

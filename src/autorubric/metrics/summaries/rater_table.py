@@ -202,8 +202,8 @@ def _pooled(
 ) -> tuple[PooledMetrics, dict[str, PooledMetrics]]:
     """Pool all cells, and the cells of each scale by its labels; `tables` are those returned by `tables_of`.
 
-    Accuracy uses the cells of all categorical criteria. Metrics of a confusion table need a single scale. If
-    there are several scales, they use the binary cells, or are None (`not_comparable`) if there are none.
+    Metrics of a confusion table need one scale; of several, they use the binary cells (else
+    `not_comparable`).
     """
     cells = table.cells
     # The value of a comparison is that of its first candidate, which differs from item to item.

@@ -403,7 +403,6 @@ class PairAgreement(NamedTuple):
 
 
 def pair_agreements(table: VotesTable, raters: Sequence[Rater]) -> list[PairAgreement]:
-    """Return the agreement of each pair of raters."""
     width = max(len(table.criteria), 1)
     rows = [table.rows_of(one) for one in raters]
     keys = np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *(_cell_keys(table, one) for one in rows)]))

@@ -273,10 +273,7 @@ _SHOWN = {
 
 
 def shown_value(one: AnyCriterionMetrics, name: str) -> float | None:
-    """Return the metric that means and tables over criteria use; None if it is undefined or has no level.
-
-    This is the exact accuracy, the kappa weighted if the criterion is ordinal, and F1 or macro F1.
-    """
+    """Return what tables over criteria show: exact accuracy, weighted kappa if ordinal, F1 or macro F1."""
     names = _SHOWN.get(name, (name,))
     found: float | None = next((getattr(one, each) for each in names if hasattr(one, each)), None)
     return found

@@ -390,8 +390,6 @@ def _compare_pairs(
 
 
 class _Graded(NamedTuple):
-    """The score and the criterion reports of an item."""
-
     score: float | None
     reports: Sequence[EnsembleCriterionReport] | None  # None if grading raised an error
 

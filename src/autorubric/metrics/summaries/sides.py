@@ -80,7 +80,6 @@ def modes_of(abstain: AbstainMode) -> Modes:
 def read_sides(
     truth: Iterable[Any], pred: Iterable[Any], scale: Scale, abstain: AbstainMode, cluster: Any
 ) -> Sides:
-    """Read the labels of two raters."""
     modes = modes_of(abstain)
     left, right = (read_column(labels, scale, name) for labels, name in ((truth, "truth"), (pred, "pred")))
     if len(left.code) != len(right.code):

@@ -153,7 +153,6 @@ def outcome_words(cells: Cells, place: int) -> tuple[str, ...]:
 
 
 def words_of(criterion: MeasuredCriterion) -> tuple[str, ...]:
-    """Return the labels of a criterion's categories."""
     return tuple(answer.label or str(answer.code) for answer in criterion.categories)
 
 
@@ -258,7 +257,6 @@ def macro(each: Mapping[str, Array], on: Mapping[str, Array]) -> Array:
 
 
 def where_defined(each: Mapping[str, Array]) -> dict[str, Array]:
-    """Return whether each metric of `by_criterion` is defined."""
     return {name: ~np.isnan(found) for name, found in each.items()}
 
 
@@ -276,8 +274,8 @@ def add_up(values: Array, axis: int = -1) -> Array:
 def micro(layout: SumLayout, sums: Array, on_kappa: Array) -> Array:
     """Compute each metric over all cells pooled, `(…, n_figures)`, with chance agreement within criteria.
 
-    `on_kappa` is a mask of the criteria that have a kappa, in the order of `by_criterion`. Metrics of one
-    table use the only scale or, if there are several, the binary scale; NaN if there is none.
+    `on_kappa` is a mask of the criteria with a kappa. Metrics of one table use the only or the binary
+    scale.
     """
     nothing = np.full(sums.shape[:-1], np.nan)
     found = {one.key: nothing for one in headlines()}
@@ -342,9 +340,8 @@ def of_scale(layout: SumLayout, group: ScaleGroup, sums: Array, chance: Array) -
 def _stratified(tables: Array, weights: Array, *, without_itself: bool) -> Array:
     """Compute kappa over tables `(…, n_criteria, K, K)` with the chance agreement of each table.
 
-    With few pairs, a table's chance agreement is too high, because each answer is also compared with its own
-    label. With `without_itself`, these comparisons are removed from `po - pe` and `1 - pe`. Tables with a
-    single pair are then ignored.
+    `without_itself` excludes comparisons of an answer with its own label, which make the chance agreement
+    of few pairs too high. Tables with a single pair are then ignored.
     """
     n = tables.sum((-1, -2))
     beyond, room = kappa_parts(tables, weights)
@@ -361,10 +358,7 @@ def _stratified(tables: Array, weights: Array, *, without_itself: bool) -> Array
 def item_parts(
     layout: SumLayout, metric: MetricDisplay, sums: Array, *, pooled: Sequence[ScaleGroup] | None = None
 ) -> Array:
-    """Return each item's weight in the mean on each criterion of `by_criterion`, `(n_items, n_criteria)`.
-
-    `pooled` lists the scales whose cells form one table, which then replaces all criteria.
-    """
+    """Return each item's weight in the mean on each criterion or pooled scale, `(n_items, n_criteria)`."""
     groups = layout.groups if pooled is None else pooled
     found = (
         [metric.table.parts(layout.tables(sums, group)) for group in groups_with(groups, metric)]
