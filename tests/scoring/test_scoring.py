@@ -21,7 +21,7 @@ from autorubric.scoring import (
 from autorubric.scoring.score import (
     Score,
     Term,
-    entering_value,
+    entry_of,
     score_terms,
     submission_length_penalty,
     subtract_penalty,
@@ -153,7 +153,7 @@ def values_under(
 ) -> list[float | None]:
     """Values that enter the score where None is a criterion left open."""
     return [
-        entering_value(criterion, OPEN if value is None else answered(value), policy)
+        entry_of(criterion, OPEN if value is None else answered(value), policy).value
         for criterion, (_, value) in zip(criteria_of(given_rows), given_rows, strict=True)
     ]
 
@@ -192,9 +192,9 @@ def test_fail_is_the_worst_option_of_a_scale() -> None:
     """On a scale the worst case is its worst option, for a penalty its best; for text there is none."""
     policy = CannotAssessConfig(strategy=CannotAssessStrategy.FAIL)
     scale = {"low": 0.2, "high": 0.9}
-    assert entering_value(choice(values=scale), OPEN, policy) == 0.2
-    assert entering_value(choice(values=scale, weight=-1.0), OPEN, policy) == 0.9
-    assert entering_value(Remarks(name="r"), OPEN, policy) is None
+    assert entry_of(choice(values=scale), OPEN, policy).value == 0.2
+    assert entry_of(choice(values=scale, weight=-1.0), OPEN, policy).value == 0.9
+    assert entry_of(Remarks(name="r"), OPEN, policy).value is None
 
 
 @pytest.mark.parametrize("status", ["failed", "not_asked", "not_applicable"])
@@ -203,8 +203,8 @@ def test_what_was_not_judged_leaves_the_score(status: str, strategy: CannotAsses
     """Failed, unasked and inapplicable criteria leave it whatever the strategy for abstentions."""
     decision = Decision(status=status, answer=Answer(code="MET", value=1.0))  # type: ignore[arg-type]
     policy = CannotAssessConfig(strategy=strategy)
-    assert entering_value(binary(), decision, policy) is None
-    assert entering_value(binary(), None, policy) is None
+    assert entry_of(binary(), decision, policy).value is None
+    assert entry_of(binary(), None, policy).value is None
 
 
 def test_partial_credit_lies_on_the_unit_interval() -> None:

@@ -332,8 +332,8 @@ def part_by_part(aggregators: Sequence[Aggregator], *, undivided: Aggregator) ->
 
     def combined(tally: VoteTally) -> Decision:
         rows = [tally.criterion.part_answers(answer) for answer in tally.answers]
-        columns = [_complete(column) for column in zip(*rows, strict=True)]
-        if not all(columns):
+        columns = [[one for one in column if one is not None] for column in zip(*rows, strict=True)]
+        if any(len(column) < len(rows) for column in columns):
             return undivided(tally)
         parts = tally.criterion.part_fields.values()
         decisions = [
@@ -351,12 +351,6 @@ def part_by_part(aggregators: Sequence[Aggregator], *, undivided: Aggregator) ->
         )
 
     return combined
-
-
-def _complete(column: Sequence[Answer | None]) -> list[Answer]:
-    """Return the answers to one part, or an empty list if one of them is missing."""
-    given = [answer for answer in column if answer is not None]
-    return given if len(given) == len(column) else []
 
 
 _CHOSEN: Final = IdentityCache[AggregationPolicy, IdentityCache[BaseCriterion, Aggregator]](

@@ -19,8 +19,8 @@ from autorubric.scoring.calibration import ProbabilityCalibration
 from autorubric.scoring.policies import AggregationPolicy
 from autorubric.scoring.probabilities import (
     certain_of,
+    expected_value,
     is_certain,
-    masses_of,
     mean_probabilities,
     probable_answer,
 )
@@ -102,18 +102,18 @@ def _decide_softly(
         lambda part: [vote.weight if uses_weights(policy, part) else 1.0 for vote, _ in counted],
     )
     answer, tie = probable_answer(criterion, found, policy.thresholds.get(criterion.name or ""))
-    masses = masses_of(criterion, found)
-    if tie and criterion.level == "interval" and not criterion.part_fields and masses.mean is not None:
-        answer, tie = criterion.answer_at(masses.mean), False
+    mean, valued = expected_value(criterion, found)
+    if tie and criterion.level == "interval" and not criterion.part_fields and mean is not None:
+        answer, tie = criterion.answer_at(mean), False
     return Decision(
         status="abstained" if answer.abstains else "answered",
         answer=answer,
-        mean_value=answer.value if is_certain(criterion, found, answer) else masses.mean,
+        mean_value=answer.value if is_certain(criterion, found, answer) else mean,
         tie=tie,
         agreement=agreement(criterion, votes, answer),
         assumed=not {"answered", "abstained"} & {vote.status for vote in votes},
         probabilities=found,
-        abstention=0.0 if masses.valued == 1.0 else 1.0 - masses.valued,
+        abstention=0.0 if valued == 1.0 else 1.0 - valued,
     )
 
 

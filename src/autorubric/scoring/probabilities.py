@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from numbers import Real
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from autorubric.criteria.base import BaseCriterion
 from autorubric.criteria.values import Answer, Level
@@ -157,36 +157,32 @@ def probable_answer(
     return criterion.whole(answers), tie
 
 
-class Masses(NamedTuple):
-    """The expected value of a distribution and the probability that it gives to answers."""
+def expected_value(criterion: BaseCriterion, probabilities: Probabilities) -> tuple[float | None, float]:
+    """Return the expected value of answers with a value, in [0, 1] if any, and P(no abstention).
 
-    mean: float | None  # expected value in [0, 1] of the answers with a value; None if they have no mass
-    valued: float  # probability of an answer that is no abstention, in [0, 1]
-
-
-def masses_of(criterion: BaseCriterion, probabilities: Probabilities) -> Masses:
-    """Return the masses of probabilities; with parts, the weighted mean of the parts' masses."""
-    found = [_masses(*one) for one in by_part(criterion, probabilities)]
+    With parts, both are weighted means over the parts.
+    """
+    found = [_expected_value(*one) for one in by_part(criterion, probabilities)]
     if not criterion.part_fields:
         return found[0]
-    weights = criterion.part_weights
-    valued = math.fsum(w * one.valued for w, one in zip(weights, found, strict=True))
-    gained = math.fsum(w * one.valued * (one.mean or 0.0) for w, one in zip(weights, found, strict=True))
-    return Masses(min(gained / valued, 1.0) if valued else None, min(valued / math.fsum(weights), 1.0))
+    weighted = [(w * valued, mean) for w, (mean, valued) in zip(criterion.part_weights, found, strict=True)]
+    valued = math.fsum(mass for mass, _ in weighted)
+    gained = math.fsum(mass * (mean or 0.0) for mass, mean in weighted)
+    return min(gained / valued, 1.0) if valued else None, min(valued / math.fsum(criterion.part_weights), 1.0)
 
 
-def _masses(criterion: BaseCriterion, distribution: Mapping[str, float]) -> Masses:
+def _expected_value(
+    criterion: BaseCriterion, distribution: Mapping[str, float]
+) -> tuple[float | None, float]:
     answers = [(answer_of_label(criterion, label), p) for label, p in distribution.items() if p]
     values = [(one.value, p) for one, p in answers if one.value is not None and not one.abstains]
     valued = math.fsum(p for _, p in values)
     abstaining = math.fsum(p for one, p in answers if one.abstains)
     if not valued:
-        return Masses(
-            None, 0.0 if criterion.measures else 1.0 - abstaining / math.fsum(p for _, p in answers)
-        )
+        return None, 0.0 if criterion.measures else 1.0 - abstaining / math.fsum(p for _, p in answers)
     mean = math.fsum(p * value for value, p in values) / valued
     lowest, highest = min(value for value, _ in values), max(value for value, _ in values)
-    return Masses(min(max(mean, lowest), highest), valued / (valued + abstaining))
+    return min(max(mean, lowest), highest), valued / (valued + abstaining)
 
 
 def mean_probabilities(
@@ -224,14 +220,9 @@ def certain_of(criterion: BaseCriterion, answer: Answer | None) -> Probabilities
         return _certain_distribution(criterion, answer)
     if answer is None or answer.abstains:
         return {key: {ABSTENTION: 1.0} for key in criterion.part_fields}
-    parts = criterion.part_answers(answer)
-    found: dict[str, Mapping[str, float]] = {}
-    for (key, part), one in zip(criterion.part_fields.items(), parts, strict=True):
-        certain = None if one is None else _certain_distribution(part, one)
-        if certain is None:
-            return None
-        found[key] = certain
-    return found
+    parts = zip(criterion.part_fields.items(), criterion.part_answers(answer), strict=True)
+    found = {key: one and _certain_distribution(part, one) for (key, part), one in parts}
+    return {key: one for key, one in found.items() if one} if all(found.values()) else None
 
 
 def _certain_distribution(criterion: BaseCriterion, answer: Answer | None) -> Mapping[str, float] | None:

@@ -264,12 +264,10 @@ def under_conditions(
         return list(reports)
     criteria = [report.criterion for report in reports]
     panel = apply_conditions(criteria, {r.name: r.decision for r in reports}, policy.cannot_assess)
-    judges = {
-        judge: apply_conditions(
-            criteria, _decisions_of(judge, reports), policy.cannot_assess, elsewhere=panel
-        )
-        for judge in _judges(reports)
-    }
+    judges = {}
+    for judge in _judges(reports):
+        own = {r.name: r.judge_decisions[judge] for r in reports if judge in r.judge_decisions}
+        judges[judge] = apply_conditions(criteria, own, policy.cannot_assess, elsewhere=panel)
     return [
         _apply_condition(
             report,
@@ -318,10 +316,6 @@ def _score(root: RubricGroup, reports: Reports, policy: GradingPolicy) -> TreeSc
 
 def _judges(reports: Reports) -> list[str]:
     return list(dict.fromkeys(judge for report in reports for judge in report.judge_decisions))
-
-
-def _decisions_of(judge: str, reports: Reports) -> dict[str, Decision]:
-    return {r.name: r.judge_decisions[judge] for r in reports if judge in r.judge_decisions}
 
 
 def _judge_scores(

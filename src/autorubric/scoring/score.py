@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from fractions import Fraction
 from graphlib import TopologicalSorter
 from typing import Any, Final, NamedTuple, TypeVar, assert_never
@@ -196,17 +195,6 @@ class Entry(NamedTuple):
         return cls(value, value, not left_out)
 
 
-def entering_value(
-    criterion: BaseCriterion, decision: Decision | None, policy: CannotAssessConfig
-) -> float | None:
-    """Return the value in [0, 1] that a decision contributes to the score; None if it is excluded.
-
-    A missing judgment is scored by `policy`. A criterion that failed, was not asked, does not apply
-    or has no values is excluded from numerator and denominator.
-    """
-    return entry_of(criterion, decision, policy).value
-
-
 def abstention_value(criterion: BaseCriterion, policy: CannotAssessConfig) -> float | None:
     """Return the value in [0, 1] of an abstention; None if it is excluded."""
     if not criterion.measures:
@@ -225,7 +213,7 @@ def abstention_value(criterion: BaseCriterion, policy: CannotAssessConfig) -> fl
 
 
 def entry_of(criterion: BaseCriterion, decision: Decision | None, policy: CannotAssessConfig) -> Entry:
-    """Return the score entry of a decision under a policy."""
+    """Return the score entry of a decision; failed, unasked and inapplicable ones have no value."""
     return entry_with(decision, abstention_value(criterion, policy))
 
 
@@ -309,21 +297,11 @@ def score_tree(root: RubricGroup, entries: Mapping[str, Entry], *, normalize: bo
     return TreeScore(score=score, raw=members.raw, node_scores=scores, open_gates=tuple(open_gates))
 
 
-@dataclass(slots=True)
-class _Members:
-    terms: list[Term] = field(default_factory=list)
-    cap: float | None = None
-    raw: float | None = None
-    undecided: list[tuple[str, Gate]] = field(default_factory=list)
-    open: bool = False
-
-    def look_at_gate(self, name: str, gate: Gate, entry: Entry) -> None:
-        if not entry.applies:
-            return
-        if entry.seen is None:
-            self.undecided.append((name, gate))
-        elif not gate.passes(entry.seen):
-            self.cap = gate.cap if self.cap is None else min(self.cap, gate.cap)
+class _ScoredGroup(NamedTuple):
+    terms: list[Term]
+    cap: float | None
+    raw: float | None
+    is_open: bool
 
 
 def _score_group(
@@ -331,28 +309,33 @@ def _score_group(
     entries: Mapping[str, Entry],
     scores: dict[str, float | None],
     open_gates: list[OpenGate],
-) -> _Members:
+) -> _ScoredGroup:
     scores[group.name] = None  # so that it comes before its nested groups
-    members = _Members()
+    terms: list[Term] = []
+    caps: list[float] = []
+    undecided: list[tuple[str, Gate]] = []
+    is_open = False
     for one in group.criteria:
         if isinstance(one, RubricGroup):
-            inner = _score_group(one, entries, scores, open_gates)
-            value = scores[one.name]
-            members.open = members.open or inner.open
-            if value is not None:
-                members.terms.append(Term(value, one.weight))
+            is_open = _score_group(one, entries, scores, open_gates).is_open or is_open
+            if (value := scores[one.name]) is not None:
+                terms.append(Term(value, one.weight))
             continue
         entry = entries.get(one.name or "", _ABSENT)
         if entry.value is not None:
-            members.terms.append(Term(entry.value, one.weight * entry.share, one.bonus))
-        if one.gate is not None:
-            members.look_at_gate(one.name or "", one.gate, entry)
-    scored: Score = score_terms(members.terms, cap=members.cap)
-    members.raw = scored.raw
-    members.open = members.open and members.cap != 0.0
-    if scored.score is not None and not members.open:
-        biting = [OpenGate(name, group.name) for name, gate in members.undecided if scored.score > gate.cap]
+            terms.append(Term(entry.value, one.weight * entry.share, one.bonus))
+        if one.gate is None or not entry.applies:
+            continue
+        if entry.seen is None:
+            undecided.append((one.name or "", one.gate))
+        elif not one.gate.passes(entry.seen):
+            caps.append(one.gate.cap)
+    cap = min(caps, default=None)
+    score, raw = score_terms(terms, cap=cap)
+    is_open = is_open and cap != 0.0
+    if score is not None and not is_open:
+        biting = [OpenGate(name, group.name) for name, gate in undecided if score > gate.cap]
         open_gates.extend(biting)
-        members.open = bool(biting)
-    scores[group.name] = None if members.open else scored.score
-    return members
+        is_open = bool(biting)
+    scores[group.name] = None if is_open else score
+    return _ScoredGroup(terms, cap, raw, is_open)

@@ -128,29 +128,16 @@ def _row(judge: str, bias: TestedBias) -> tuple[Cell, ...]:
     return (judge, effect.value, effect.low, effect.high, *tests, effect.n, effect.reason or "")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ItemFacts:
-    """Properties of the items other than labels, by position."""
-
-    lengths: Array  # words of each submission, shape `(n_items,)`; NaN without text or with named candidates
-    generators: tuple[str | None, ...]  # author of each submission, from `metadata["generator"]`
-
-
-def item_facts(result: Any, dataset: Any, item_ids: Sequence[str]) -> ItemFacts:
-    """Return lengths and authors from `dataset` or the run's own dataset; without either, all are missing."""
+def _lengths_and_generators(result: Any, dataset: Any, n_items: int) -> tuple[Array, list[str | None]]:
+    """Return the words of each submission (NaN without one text) and its author, if there is a dataset."""
     source = dataset_or_own(result, dataset)
     if source is None:
-        return ItemFacts(lengths=np.full(len(item_ids), np.nan), generators=(None,) * len(item_ids))
+        return np.full(n_items, np.nan), [None] * n_items
     items = list(source.items)
     parsed = [Submission.parse(one.submission) for one in items]
+    lengths = [np.nan if one.text is None or one.candidates else len(one.text.split()) for one in parsed]
     generators = [getattr(one, "metadata", {}).get("generator") for one in items]
-    return ItemFacts(
-        lengths=np.array(
-            [np.nan if one.text is None or one.candidates else len(one.text.split()) for one in parsed],
-            dtype=float,
-        ),
-        generators=tuple(None if one is None else str(one) for one in generators),
-    )
+    return np.array(lengths, dtype=float), [None if one is None else str(one) for one in generators]
 
 
 def bias_report(
@@ -162,35 +149,30 @@ def bias_report(
 ) -> BiasReport:
     """Estimate each judge's biases, with intervals over items and Holm-adjusted p-values.
 
-    All biases are computed from decisions expressed as values in [0, 1]. A cell (one criterion of one item)
-    that has no value is excluded, such as a nominal option without a value or a number without a range.
-    Penalty values (criteria with negative weights) are reversed to 1 - value, so that a positive bias always
-    favours the text. Means are over cells, with t intervals clustered over C items (C - 1 degrees of
-    freedom). P-values are adjusted over all judges and kinds of bias.
+    Biases are of decisions as values in [0, 1]; a cell (one criterion of one item) without a value, such as a
+    number without a range, is excluded. Values of penalties (negative weights) are reversed to 1 - value, so
+    that a positive bias favours the text. Means are over cells, with t intervals clustered over C items
+    (C - 1 degrees of freedom). P-values are adjusted over all judges and kinds of bias.
 
-    - Leniency: the asymmetry of the judge's errors, that is, the mean error at a true value of ½. It is the
-      intercept of a regression of error on (truth - ½) with one slope per criterion, and equals (FPR - FNR) /
-      2 on a binary criterion. A judge whose errors favour and penalise texts equally often has a leniency of
-      0 at every base rate. The variance is the larger of the restricted variance (score test) and the
-      leverage-corrected sandwich variance; t has (effective number of items - 1) degrees of freedom.
-    - Mean difference and pass rate: the mean of judge minus truth, computed on values and on passes (values
-      of at least ½). Both depend on the base rate, so their p-values are adjusted separately.
-    - Length: Spearman's rank correlation between an item's mean error and its word count, controlling for the
-      item's mean truth: (r_el - r_et r_lt) / √((1 - r_et²)(1 - r_lt²)). The control is needed because longer
-      texts may be better and errors shrink near the bounds of a scale; neither effect is a bias. The p-value
-      uses t with n - 3 degrees of freedom.
+    - Leniency: the mean error at a true value of ½, that is, the intercept of a regression of error on
+      (truth - ½) with one slope per criterion; (FPR - FNR) / 2 on a binary criterion. It is 0 at every base
+      rate if errors favour and penalise texts equally often. The variance is the larger of the restricted
+      one (score test) and the leverage-corrected sandwich; t has (effective number of items - 1) df.
+    - Mean difference and pass rate: the mean of judge minus truth, of values and of passes (values from ½).
+      Both depend on the base rate, so their p-values are adjusted separately.
+    - Length: Spearman's correlation between an item's mean error and its word count, controlling for its mean
+      truth: (r_el - r_et r_lt) / √((1 - r_et²)(1 - r_lt²)). Without the control, that longer texts may be
+      better and that errors shrink near the bounds of a scale would look like a bias. t has n - 3 df.
     - Position: the fraction of decided comparisons won by the candidate shown first, minus ½, over single
       votes with a known order. Use both orders; otherwise, showing better candidates first looks like a bias.
-    - Self-preference (Panickssery et al. 2024): for each cell, the judge's value minus the mean value of
-      judges from other families. The bias is the mean of this difference on texts from the judge's own family
-      minus its mean on other texts (difference in differences), so neither a good generator nor a lenient
-      judge affects it. The truth cancels out, so no labels are needed. The test is Welch's t test with items
-      as observations. `own_error_difference` is the same contrast of judge minus truth.
+    - Self-preference (Panickssery et al. 2024): the judge's value minus the mean value of judges from other
+      families, averaged over its own family's texts, minus the average over other texts. Neither a good
+      generator nor a lenient judge affects this difference in differences, and it needs no labels. The test
+      is Welch's t test over items. `own_error_difference` is the same contrast of judge minus truth.
 
-    An undefined bias has a reason: `no_truth`, `no_text` (no lengths), `no_order` (no comparisons with a
-    known order), `no_generator` (no item names a generator), `single_class` (leniency only: the truth does
-    not vary within any criterion), `one_judge` (no judge from another family), `no_pairs` (no text from the
-    judge's own family, or only such texts).
+    Reasons for undefined biases: `no_truth`, `no_text` (no lengths), `no_order` (no comparison with a known
+    order), `no_generator` (no item names one), `single_class` (leniency: the truth does not vary within any
+    criterion), `one_judge` (no judge of another family), `no_pairs` (no, or only, texts of the own family).
 
     Args:
         result: An `EvalResult`, or a long table of labels.
@@ -202,36 +184,28 @@ def bias_report(
     Raises:
         ArgumentError: If `families` names neither a judge nor a generator of the run.
     """
-    options = Resampling(**resampling).with_fixed_seed()
-    table = table_of(result, dataset)
-    facts = item_facts(result, dataset, table.item_ids)
-    known = _check_families(families or {}, table, facts)
+    options, table = Resampling(**resampling).with_fixed_seed(), table_of(result, dataset)
+    lengths, generators = _lengths_and_generators(result, dataset, table.n_items)
+    counts = {one: generators.count(one) for one in dict.fromkeys(generators) if one is not None}
+    known, there = dict(families or {}), [*table.judges, *counts]
+    if known and not known.keys() & {*there}:
+        told = f"got {sorted(known)!r}. Available: {there!r}"
+        raise ArgumentError(f"families must name a judge or generator; {told}")
     weights = weights_of(result, dataset, table)
     values = read_values(table, weights.by_item)
-    leans = length_biases(values, facts.lengths, options)
+    leans = length_biases(values, lengths, options)
     found = {
-        judge: _judge_bias(table, values, facts, known, judge, lean, options.confidence_level)
+        judge: _judge_bias(table, values, generators, known, judge, lean, options.confidence_level)
         for judge, lean in zip(table.judges, leans, strict=True)
     }
-    counts = {one: facts.generators.count(one) for one in dict.fromkeys(facts.generators) if one is not None}
-    notes = _notes(values, weights, counts, known)
-    tested = _adjust_tests(found)
-    return BiasReport(per_judge=tested, n_items=table.n_items, generators=counts, notes=notes)
-
-
-def _check_families(families: Mapping[str, str], table: VotesTable, facts: ItemFacts) -> dict[str, str]:
-    there = [*table.judges, *dict.fromkeys(one for one in facts.generators if one is not None)]
-    if families and not set(families) & set(there):
-        raise ArgumentError(
-            f"families must name a judge or generator; got {sorted(families)!r}. Available: {there!r}"
-        )
-    return dict(families)
+    tests, notes = _adjust_tests(found), _notes(values, weights, counts, known)
+    return BiasReport(per_judge=tests, n_items=table.n_items, generators=counts, notes=notes)
 
 
 def _judge_bias(
     table: VotesTable,
     values: JudgedValues,
-    facts: ItemFacts,
+    generators: Sequence[str | None],
     families: Mapping[str, str],
     judge: str,
     length_lean: TestedBias,
@@ -239,7 +213,7 @@ def _judge_bias(
 ) -> JudgeBias:
     at = table.judges.index(judge)
     own = families.get(judge, judge)
-    written = [None if one is None else families.get(one, one) for one in facts.generators]
+    written = [None if one is None else families.get(one, one) for one in generators]
     others = [place for place, name in enumerate(table.judges) if families.get(name, name) != own]
     by_own = np.array([np.nan if one is None else float(one == own) for one in written])
     errors = values.value[:, at] - values.truth

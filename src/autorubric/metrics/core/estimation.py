@@ -11,6 +11,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from autorubric.errors import ArgumentError
+from autorubric.metrics.core.contingency import divide
 from autorubric.metrics.core.estimate import Estimate, Reason, is_rounding
 from autorubric.metrics.core.intervals import (
     expanded_tail,
@@ -294,6 +295,22 @@ def proportion(figure: Figure, units: Units, value: float, confidence_level: flo
     trials = float(figure.trials(units.total()[None, :])[0]) if figure.trials else float(units.n)
     low, high = wilson_ends(value, trials, normal_quantile(confidence_level))
     return Ends(low, high, math.sqrt(value * (1 - value) / trials))
+
+
+def ratio_figure(
+    name: str, analytic: Analytic, *, reason: Reason = "no_pairs", trials: Compute | None = None
+) -> Figure:
+    """Return the ratio of the first sum to the second, which is in [0, 1]."""
+    return Figure(
+        name=name,
+        compute=lambda sums: divide(sums[..., 0], sums[..., 1]),
+        reason=lambda sums: reason,
+        bounds=(0.0, 1.0),
+        auto="analytic",
+        analytic=analytic,
+        trials=trials,
+        on_table=False,
+    )
 
 
 def logit_t(figure: Figure, units: Units, value: float, confidence_level: float) -> Ends:

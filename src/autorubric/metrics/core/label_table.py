@@ -188,30 +188,25 @@ class _LabelReader:
     rule: TruthRule | None
     decisions: dict[Any, tuple[Any, _Vote]] = field(default_factory=dict)
 
-    def decide(self, criterion: LabelledCriterion, votes: Sequence[_Vote]) -> _Vote:
-        """Return the decision over a judge's samples or over several judges; `undecided` in a tie."""
-        return self._look_up(criterion, votes, None, lambda: _decision(criterion, votes))
-
-    def truth(self, criterion: LabelledCriterion, votes: Sequence[_Vote], name: str) -> _Vote:
-        """Return the combined label of several people; `undecided` in a tie."""
-        return self._look_up(criterion, votes, name, lambda: _truth(criterion, votes, self.rule, name))
-
-    def _look_up(
-        self,
-        criterion: LabelledCriterion,
-        votes: Sequence[_Vote],
-        name: str | None,
-        decide: Callable[[], _Vote],
+    def decide(
+        self, criterion: LabelledCriterion, votes: Sequence[_Vote], people_on: str | None = None
     ) -> _Vote:
+        """Return the decision over samples or judges or, on a criterion, people; `undecided` in a tie."""
         if len(votes) == 1:
             return votes[0]
-        if criterion.level == "interval":
-            return decide()
-        key = (id(criterion), name, *((id(answer), status) for answer, status in votes))
-        if key not in self.decisions:
+        is_kept = criterion.level != "interval"
+        key = (id(criterion), people_on, *((id(answer), status) for answer, status in votes))
+        if is_kept and key in self.decisions:
+            return self.decisions[key][1]
+        made = (
+            _decision(criterion, votes)
+            if people_on is None
+            else _truth(criterion, votes, self.rule, people_on)
+        )
+        if is_kept:
             # Answers are kept next to their decision, or new objects could reuse their ids.
-            self.decisions[key] = (tuple(votes), decide())
-        return self.decisions[key][1]
+            self.decisions[key] = (tuple(votes), made)
+        return made
 
 
 def _read(criterion: LabelledCriterion, built: TableRows, row: LabelRow) -> _Vote:
@@ -246,7 +241,7 @@ def _add_cell(
     people = [found for (kind, _), found in decided.items() if kind == "human"]
     judges = [found for (kind, _), found in decided.items() if kind == "judge"]
     if TRUTH not in decided and people:
-        decided[TRUTH] = reader.truth(criterion, people, next(iter(by_rater.values()))[0][0].criterion)
+        decided[TRUTH] = reader.decide(criterion, people, next(iter(by_rater.values()))[0][0].criterion)
     if PANEL not in decided and judges:
         decided[PANEL] = reader.decide(criterion, judges)
     for rater, (answer, status) in decided.items():

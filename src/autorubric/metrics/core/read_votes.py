@@ -102,7 +102,12 @@ def _reports_by_item(
     places = {dataset.item_id(i): i for i in range(len(dataset.items))}
     reports: dict[int, Sequence[EnsembleCriterionReport] | None] = {}
     is_shared = hasattr(stored, "criterion_reports")
-    for position, item, found in _graded_items(stored):
+    graded: Iterable[tuple[int, IdentifiedItem, Sequence[EnsembleCriterionReport] | None]] = (
+        ((at, stored.dataset.items[at], found) for at, found in stored.criterion_reports())
+        if is_shared
+        else ((one.item_idx, one.item, one.report and one.report.report) for one in stored)
+    )
+    for position, item, found in graded:
         item_id = item.id or str(position)
         place = places.get(item_id)
         if place is None:
@@ -121,23 +126,8 @@ def _reports_by_item(
     return iter(sorted(reports.items(), key=lambda one: one[0])), is_shared
 
 
-def _graded_items(
-    results: Any,
-) -> Iterator[tuple[int, IdentifiedItem, Sequence[EnsembleCriterionReport] | None]]:
-    if hasattr(results, "criterion_reports"):
-        for position, found in results.criterion_reports():
-            yield position, results.dataset.items[position], found
-        return
-    for one in results:
-        yield one.item_idx, one.item, None if one.report is None else one.report.report
-
-
-@dataclass(frozen=True, slots=True)
-class _SharedRubric:
-    """The criteria of a rubric, if they are the same for all of its items."""
-
-    root: RubricGroup
-    criteria: Mapping[str, BaseCriterion]
+_SharedRubric: TypeAlias = tuple[RubricGroup, Mapping[str, BaseCriterion]]
+"""The tree and the criteria of a rubric, if they are the same for all of its items."""
 
 
 class _ItemReader:
@@ -157,8 +147,8 @@ class _ItemReader:
         """Add the rows of an item and return its scores."""
         shared = self._shared_rubric(i, reports or ()) if self._is_shared else None
         by_name = {one.name: one for one in reports} if reports is not None else {}
-        root = shared.root if shared else _root_of(i, self._dataset, by_name)
-        criteria = shared.criteria if shared else self._bind(i, root)
+        root = shared[0] if shared else _root_of(i, self._dataset, by_name)
+        criteria = shared[1] if shared else self._bind(i, root)
         truth = {
             name: self._rows.parse(criteria[name], raw)
             for name, raw in (self._dataset.item_truth(i) or {}).items()
@@ -195,7 +185,7 @@ class _ItemReader:
             shared = None
             if root is not None and not any(one.level == "ranking" for one in root.leaves):
                 self._place(root.leaves)
-                shared = _SharedRubric(root, {one.name or "": one for one in root.leaves})
+                shared = root, {one.name or "": one for one in root.leaves}
             # These objects are stored, because others could reuse their ids if they were deleted.
             known = self._rubrics[key] = (rubric, [one.criterion for one in reports]), shared
         return known[1]
@@ -256,15 +246,9 @@ def _read_criterion(
 
 
 def _read_decision(cell: Cell, criterion: BaseCriterion, decision: Decision, rows: TableRows) -> None:
-    status = _decision_status(decision)
-    if decision.probabilities is None:
-        rows.add(cell, criterion, decision.answer, status)
-    else:
-        rows.add_expected(cell, criterion, decision, status)
-
-
-def _decision_status(decision: Decision) -> str:
-    return "failed" if decision.assumed or decision.swayed else decision.status
+    status = "failed" if decision.assumed or decision.swayed else decision.status
+    soft = None if decision.probabilities is None else decision
+    rows.add(cell, criterion, decision.answer, status, soft)
 
 
 def _score_columns(scored: Sequence[Mapping[Rater, float | None]]) -> dict[Rater, Array]:

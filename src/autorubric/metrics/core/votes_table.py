@@ -12,7 +12,7 @@ from autorubric.criteria.base import BaseCriterion
 from autorubric.criteria.values import Answer, Level
 from autorubric.metrics.core.item_scores import Rater
 from autorubric.metrics.core.scales import Array, Codes
-from autorubric.scoring.probabilities import masses_of
+from autorubric.scoring.probabilities import expected_value
 from autorubric.scoring.votes import Decision, JudgeVote, Probabilities
 from autorubric.support.objects import Json, is_number
 
@@ -281,18 +281,20 @@ class TableRows:
             self.read[key] = criterion.parse_truth(raw)
         return self.read[key]
 
-    def add(self, cell: Cell, criterion: BaseCriterion, answer: Answer | None, status: str) -> None:
-        """Add a decision or a label and its answers to the parts of the criterion."""
-        self._add_row(cell, criterion, answer, status)
-        self._add_parts(cell, criterion, answer, status)
-
-    def add_expected(self, cell: Cell, criterion: BaseCriterion, decision: Decision, status: str) -> None:
-        """Add a decision from soft votes, with its expected value and that of each part of the criterion."""
-        answer, given = decision.answer, decision.probabilities or {}
-        known = {} if criterion.part_fields else given
-        mean = None if criterion.level == "ranking" else decision.mean_value
+    def add(
+        self,
+        cell: Cell,
+        criterion: BaseCriterion,
+        answer: Answer | None,
+        status: str,
+        soft: Decision | None = None,
+    ) -> None:
+        """Add a decision (`soft`: from soft votes) or a label, and its answers to parts of the criterion."""
+        given = soft.probabilities if soft else None
+        mean = soft.mean_value if soft and criterion.level != "ranking" else None
+        known = None if criterion.part_fields else given
         self._add_row(cell, criterion, answer, status, known, _expected(criterion, answer, mean))
-        self._add_parts(cell, criterion, answer, status, given, expects=True)
+        self._add_parts(cell, criterion, answer, status, given, expects=soft is not None)
 
     def _add_parts(
         self,
@@ -311,7 +313,7 @@ class TableRows:
             if part_answer is None and answer is not None:
                 continue
             known: Any = (given or {}).get(key)
-            mean = masses_of(part, known).mean if expects and known else None
+            mean = expected_value(part, known)[0] if expects and known else None
             self._add_row(place, part, part_answer, status, known, _expected(part, part_answer, mean))
 
     def _add_row(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, TypedDict, Unpack
+from typing import Any, ClassVar, Literal, TypeAlias, TypedDict, Unpack
 
 import numpy as np
 
@@ -245,12 +245,8 @@ def _read_votes(report: EnsembleEvaluationReport, settings: _Options) -> VoteRes
     return VoteResampler(rules, votes, decisions, open_criteria(rules, decisions))
 
 
-class _DecisionBasis(NamedTuple):
-    """The score with its interval, the hard bounds, and the sources of spread in the interval."""
-
-    score: Estimate
-    hard: _Range
-    sources: tuple[DecisionSource, ...]
+_Basis: TypeAlias = tuple[Estimate, _Range, tuple[DecisionSource, ...]]
+"""The score with its interval, the hard bounds, and the sources of spread in the interval."""
 
 
 def _find_basis(
@@ -258,7 +254,7 @@ def _find_basis(
     resampler: VoteResampler,
     judge_error: SupportsGradedRun | None,
     settings: _Options,
-) -> _DecisionBasis:
+) -> _Basis:
     if judge_error is None:
         return _from_resamples(report, resampler, settings)
     if not settings.normalize:
@@ -269,7 +265,7 @@ def _find_basis(
 
 def _from_resamples(
     report: EnsembleEvaluationReport, resampler: VoteResampler, resampling: Resampling
-) -> _DecisionBasis:
+) -> _Basis:
     votes = list(resampler.votes.values())
     found: dict[DecisionSource, bool] = {
         "samples": any(one.n_samples > 1 for one in votes),
@@ -286,7 +282,7 @@ def _from_resamples(
     if resampler.open.n or not sources:
         worst, best = (_interval(column, resampling) for column in (drawn[:, 1], drawn[:, 2]))
         hard = (worst.low, best.high)
-    return _DecisionBasis(score, hard, sources)
+    return score, hard, sources
 
 
 def _from_judge_error(
@@ -294,7 +290,7 @@ def _from_judge_error(
     resampler: VoteResampler,
     labelled: LabelledScores,
     confidence_level: float,
-) -> _DecisionBasis:
+) -> _Basis:
     """Compute the score from true scores of labelled items, and subtract the length penalty afterwards."""
     without_penalty = replace(resampler, rules=replace(resampler.rules, penalty=0.0))
     judged, worst, best = without_penalty.score_range(resampler.decisions)
@@ -315,13 +311,13 @@ def _from_judge_error(
 
     hard = (interval(worst)[0], interval(best)[1])
     if judged is None or raw.value is None:
-        return _DecisionBasis(Estimate.undefined("no_values", n=labelled.n, method=method), hard, sources)
+        return Estimate.undefined("no_values", n=labelled.n, method=method), hard, sources
     low, high = interval(judged)
     if low is None or high is None:
         score = Estimate(raw.value, n=labelled.n, method=method, reason="too_few_labels")
-        return _DecisionBasis(score, (penalise(0.0), penalise(1.0)), sources)
+        return score, (penalise(0.0), penalise(1.0)), sources
     value = min(max(penalise(labelled.predict(judged)), low), high)
-    return _DecisionBasis(Estimate(value, low, high, None, labelled.n, method), hard, sources)
+    return Estimate(value, low, high, None, labelled.n, method), hard, sources
 
 
 def _check_report(report: object) -> None:

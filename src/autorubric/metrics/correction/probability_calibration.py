@@ -53,11 +53,10 @@ def calibrate_probabilities(
     """Fit a calibration of a judge's probabilities on some labelled items, and test it on the others.
 
     Each criterion has its own parameters. `"temperature"` raises probabilities to the power 1/T, which keeps
-    their order [1]; `"platt"` is a logistic regression on the logit of a probability [2], and `"isotonic"` a
-    monotone function, kept 1/(n + 2) away from 0 and 1 [3]. The last two are fitted on each answer against
-    the rest, and the results divided by their sum, which is 1 for two answers. The probability of NA and
-    CANNOT_ASSESS does not change. `CriterionGrader(votes="soft", calibrations=[…])` and `EvalResult.rescore`
-    apply the result; votes keep the judge's own probabilities.
+    their order [1]; `"platt"` is a logistic regression on the logit [2], and `"isotonic"` a monotone function
+    kept 1/(n + 2) away from 0 and 1 [3], both fitted on each answer against the rest and divided by their sum
+    (1 for two answers). Probabilities of NA and CANNOT_ASSESS do not change. `EvalResult.rescore` and
+    `CriterionGrader(votes="soft", calibrations=[…])` apply the result; votes keep the judge's own.
 
     Args:
         run: A run whose votes have probabilities, which are calibrated as the judge gave them.
@@ -80,8 +79,7 @@ def calibrate_probabilities(
             estimates, KDD 8, 694-699.
     """
     check_choice("method", method, CalibrationMethod)
-    options = IntervalOptions(ci="percentile", rng=rng).with_fixed_seed()
-    table = table_of(run, labels)
+    options, table = IntervalOptions(ci="percentile", rng=rng).with_fixed_seed(), table_of(run, labels)
     judge, origin = _only_judge(table, judge)
     votes = _labelled_votes(table, judge)
     later = _held_out_items(sorted({one.item for one in votes}), held_out, options)
@@ -89,15 +87,6 @@ def calibrate_probabilities(
     names = sorted({one.criterion for one in votes})
     parameters = {name: _fit(method, name, [v for v in fitted if v.criterion == name]) for name in names}
     made = [calibrated_shares(method, parameters[one.criterion], one.shares) for one in tested]
-    losses = {name: _held_out_loss(name, tested, made, options) for name in ("log loss", "Brier score")}
-    for name, one in losses.items():
-        if one.low <= 0:
-            raise ArgumentError(
-                f"the {method} calibration of judge {judge!r} is refused, because its improvement cannot "
-                f"be distinguished from 0: on {len(later)} held-out items, the {name} is {one.before:.4f} "
-                f"before and {one.after:.4f} after, an improvement of {one.before - one.after:+.4f} "
-                f"[{one.low:+.4f}, {one.high:+.4f}]. Label more items, or use the judge's probabilities"
-            )
     return ProbabilityCalibration(
         method=method,
         judge=judge,
@@ -107,8 +96,7 @@ def calibrate_probabilities(
         data=sha256(json.dumps([judge, *votes]).encode("ascii")).hexdigest(),
         n_items=len({one.item for one in fitted}),
         n_held_out=len(later),
-        log_loss=losses["log loss"],
-        brier=losses["Brier score"],
+        **_held_out_losses(f"{method} calibration of judge {judge!r}", tested, made, options),
     )
 
 
@@ -201,23 +189,38 @@ def _fit_isotonic(p: Array, hit: Array) -> tuple[float, ...]:
     return tuple(np.column_stack([found.X_thresholds_, found.y_thresholds_]).ravel().tolist())
 
 
-def _held_out_loss(
-    name: str, votes: Sequence[_LabelledVote], made: Sequence[Sequence[float]], options: IntervalOptions
-) -> HeldOutLoss:
-    def loss(shares: Sequence[float], truth: int) -> float:
-        if name == "log loss":
-            return -math.log(max(shares[truth], SMALLEST))
+def _held_out_losses(
+    called: str, votes: Sequence[_LabelledVote], made: Sequence[Sequence[float]], options: IntervalOptions
+) -> dict[str, Any]:
+    """Return the losses before and after calibration; refuse a calibration that does not improve both."""
+
+    def brier_score(shares: Sequence[float], truth: int) -> float:
         squares = math.fsum((p - (at == truth)) ** 2 for at, p in enumerate(shares))
         return squares / 2 if len(shares) == 2 else squares
 
-    before = np.array([loss(one.shares, one.truth) for one in votes])
-    after = np.array([loss(shares, one.truth) for shares, one in zip(made, votes, strict=True)])
     places = {item: at for at, item in enumerate(dict.fromkeys(one.item for one in votes))}
     clusters = np.array([places[one.item] for one in votes])
-    mean = forecasts.mean_score(before - after)
-    figure = forecasts.weighted_figure(name, mean, lambda value, level: NO_ENDS)
-    figure = replace(figure, bounds=(-math.inf, math.inf))
-    gain = forecasts.Observations(len(votes), clusters, 0).estimate(figure, options)
-    # If the losses do not vary, there is no interval.
-    ends = {"low": gain.low or 0.0, "high": gain.high or 0.0}
-    return HeldOutLoss(before=float(before.mean()), after=float(after.mean()), **ends)
+    found = {}
+    for field, name, loss in (
+        ("log_loss", "log loss", lambda shares, truth: -math.log(max(shares[truth], SMALLEST))),
+        ("brier", "Brier score", brier_score),
+    ):
+        before = np.array([loss(one.shares, one.truth) for one in votes])
+        after = np.array([loss(shares, one.truth) for shares, one in zip(made, votes, strict=True)])
+        mean = forecasts.mean_score(before - after)
+        figure = forecasts.weighted_figure(name, mean, lambda value, level: NO_ENDS)
+        figure = replace(figure, bounds=(-math.inf, math.inf))
+        gain = forecasts.Observations(len(votes), clusters, 0).estimate(figure, options)
+        # If the losses do not vary, there is no interval.
+        one = HeldOutLoss(
+            before=float(before.mean()), after=float(after.mean()), low=gain.low or 0.0, high=gain.high or 0.0
+        )
+        if one.low <= 0:
+            raise ArgumentError(
+                f"the {called} is refused, because its improvement cannot be distinguished from 0: on "
+                f"{len(places)} held-out items, the {name} is {one.before:.4f} before and {one.after:.4f} "
+                f"after, an improvement of {one.before - one.after:+.4f} [{one.low:+.4f}, {one.high:+.4f}]. "
+                "Label more items, or use the judge's probabilities"
+            )
+        found[field] = one
+    return found

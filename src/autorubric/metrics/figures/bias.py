@@ -149,6 +149,15 @@ class ConfidenceInterval(Record):
     method: str
 
 
+def interval_between(
+    low: float | None, high: float | None, confidence: float, method: str
+) -> ConfidenceInterval | None:
+    """Return the interval with these limits; None without limits."""
+    if low is None or high is None:
+        return None
+    return ConfidenceInterval(lower=low, upper=high, confidence=confidence, method=method)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BiasResult(Record):
     """Mean difference pred - truth, with tests, effect sizes and limits of agreement.
@@ -352,7 +361,7 @@ def _paired_t(
     if low is None or high is None:
         return None, None, "no_variance"
     method = "t" if pairs.cluster is None else "t over clusters"
-    ends = ConfidenceInterval(lower=low, upper=high, confidence=confidence_level, method=method)
+    ends = interval_between(low, high, confidence_level, method)
     return t_statistic(mean / se, int(members.max())), ends, None
 
 

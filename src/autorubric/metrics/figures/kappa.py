@@ -13,14 +13,15 @@ import numpy as np
 
 from autorubric.criteria.values import Level
 from autorubric.errors import ArgumentError
-from autorubric.metrics.core.contingency import TableInput, read_pair
+from autorubric.metrics.core.contingency import read_pair
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.estimation import estimate
 from autorubric.metrics.core.metric import CATEGORICAL, SIGNED, MetricDisplay, TableMetric, metric, show
-from autorubric.metrics.core.resampling import CodedArguments, CodedOptions, IntervalOptions
+from autorubric.metrics.core.resampling import CodedArguments, CodedOptions
 from autorubric.metrics.core.scales import Array, Scale, Weights, describe, weight_matrix
 from autorubric.metrics.figures.many_raters import (
     CountCoefficient,
+    PooledChance,
     ac_chance,
     bp_chance,
     ratings_estimate,
@@ -102,18 +103,43 @@ _AC = _beyond_chance("Gwet's AC1", _gwet, weighted_name="Gwet's AC2", fewest=2)
 _BRENNAN_PREDIGER = _beyond_chance("Brennan-Prediger", _brennan_prediger, fewest=2)
 
 
+_Pair: TypeAlias = tuple[Iterable[Any] | None, Iterable[Any] | None, Any]
+"""The labels of both raters, or their table."""
+
+
 def _pair_estimate(
-    computed: TableMetric, pair: TableInput, weights: Weights, options: IntervalOptions
+    computed: TableMetric, given: _Pair, scale: Scale | None, weights: Weights, options: CodedOptions
 ) -> Estimate:
+    pair = read_pair(*given, scale, options)
+    name = computed.name if weights is None else computed.weighted_name
+    if computed.fewest > 1:
+        require_declared(name, pair)
     matrix = weight_matrix(weights, pair.scale, pair.size)
     note = describe(weights, declared=pair.declared)
-    name = computed.name if weights is None else computed.weighted_name
     if pair.size == 1 and computed.fewest > 1:
         return Estimate.undefined(
             "single_category_scale", n=pair.units.n, method=name, n_missing=pair.n_missing
         )
     figure = computed.figure(pair.size, matrix, name=name)
     return estimate(figure, pair.units, options, n_missing=pair.n_missing, note=note)
+
+
+def _declared_estimate(
+    computed: TableMetric,
+    chance: PooledChance,
+    given: _Pair,
+    ratings: Any,
+    scale: Scale | None,
+    weights: Weights,
+    options: CodedOptions,
+) -> Estimate:
+    if ratings is None:
+        return _pair_estimate(computed, given, scale, weights, options)
+    if any(one is not None for one in given):
+        raise ArgumentError("pass only one of: ratings, table, or truth and pred")
+    name = computed.name if weights is None else computed.weighted_name
+    coefficient = CountCoefficient(name, chance, needs_declared=True)
+    return ratings_estimate(coefficient, ratings, scale, weights, options)
 
 
 _ORDINAL: tuple[Level, ...] = ("ordinal",)
@@ -176,9 +202,7 @@ def cohen_kappa(
         [3] J. L. Fleiss, J. Cohen, B. S. Everitt (1969), Large sample standard errors of kappa and weighted
             kappa, Psychological Bulletin 72(5), 323-327.
     """
-    options = CodedOptions(**interval)
-    pair = read_pair(truth, pred, table, scale, options)
-    return _pair_estimate(KAPPA, pair, weights, options)
+    return _pair_estimate(KAPPA, (truth, pred, table), scale, weights, CodedOptions(**interval))
 
 
 @metric(inputs="labels", levels=CATEGORICAL, bounds=SIGNED, reference="Scott 1955", weighted=True)
@@ -200,9 +224,7 @@ def scott_pi(
         [1] W. A. Scott (1955), Reliability of content analysis: the case of nominal scale coding, Public
             Opinion Quarterly 19(3), 321-325.
     """
-    options = CodedOptions(**interval)
-    pair = read_pair(truth, pred, table, scale, options)
-    return _pair_estimate(_PI, pair, weights, options)
+    return _pair_estimate(_PI, (truth, pred, table), scale, weights, CodedOptions(**interval))
 
 
 @metric(
@@ -246,15 +268,8 @@ def gwet_ac(
             agreement, British Journal of Mathematical and Statistical Psychology 61, 29-48.
         [2] K. L. Gwet (2014), Handbook of inter-rater reliability, 4th ed., ch. 4-5.
     """
-    options = CodedOptions(**interval)
-    name = "Gwet's AC1" if weights is None else "Gwet's AC2"
-    if ratings is not None:
-        _require_alone(truth, pred, table)
-        coefficient = CountCoefficient(name, ac_chance, needs_declared=True)
-        return ratings_estimate(coefficient, ratings, scale, weights, options)
-    pair = read_pair(truth, pred, table, scale, options)
-    require_declared(name, pair)
-    return _pair_estimate(_AC, pair, weights, options)
+    given, options = (truth, pred, table), CodedOptions(**interval)
+    return _declared_estimate(_AC, ac_chance, given, ratings, scale, weights, options)
 
 
 @metric(
@@ -281,17 +296,5 @@ def brennan_prediger(
         [2] T. Byrt, J. Bishop, J. B. Carlin (1993), Bias, prevalence and kappa, Journal of Clinical
             Epidemiology 46(5), 423-429.
     """
-    options = CodedOptions(**interval)
-    name = "Brennan-Prediger"
-    if ratings is not None:
-        _require_alone(truth, pred, table)
-        coefficient = CountCoefficient(name, bp_chance, needs_declared=True)
-        return ratings_estimate(coefficient, ratings, scale, weights, options)
-    pair = read_pair(truth, pred, table, scale, options)
-    require_declared(name, pair)
-    return _pair_estimate(_BRENNAN_PREDIGER, pair, weights, options)
-
-
-def _require_alone(truth: object, pred: object, table: object) -> None:
-    if truth is not None or pred is not None or table is not None:
-        raise ArgumentError("pass only one of: ratings, table, or truth and pred")
+    given, options = (truth, pred, table), CodedOptions(**interval)
+    return _declared_estimate(_BRENNAN_PREDIGER, bp_chance, given, ratings, scale, weights, options)

@@ -11,7 +11,7 @@ import numpy as np
 from autorubric.errors import ArgumentError
 from autorubric.metrics.core.contingency import divide, drop_incomplete, number_rows
 from autorubric.metrics.core.estimate import Estimate, Reason
-from autorubric.metrics.core.estimation import Analytic, Figure, estimate, proportion
+from autorubric.metrics.core.estimation import Analytic, Figure, estimate, proportion, ratio_figure
 from autorubric.metrics.core.intervals import logit_t_ends
 from autorubric.metrics.core.metric import ORDERED, metric
 from autorubric.metrics.core.resampling import (
@@ -103,15 +103,7 @@ def _mean_of_groups(
         sums = grouped
     used = int(np.isin(items.groups, there).sum())
     units = Units(counts=np.ones(len(sums), dtype=np.int64), n=used, sums=sums, clustered=True)
-    figure = Figure(
-        name=name,
-        compute=lambda sums: divide(sums[..., 0], sums[..., 1]),
-        reason=lambda sums: "no_pairs",
-        bounds=(0.0, 1.0),
-        auto="analytic",
-        analytic=proportion,
-        on_table=False,
-    )
+    figure = ratio_figure(name, proportion)
     without = len(right) - len(there)
     note += f", mean of {len(there)} groups" + (f", excluding {without} without pairs" if without else "")
     return estimate(figure, units, options, n_missing=items.n_missing, note=note)

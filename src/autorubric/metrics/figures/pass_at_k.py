@@ -11,9 +11,9 @@ import numpy as np
 
 from autorubric.criteria.conditions import Gate
 from autorubric.errors import ArgumentError
-from autorubric.metrics.core.contingency import cluster_codes, divide, renumber_kept
+from autorubric.metrics.core.contingency import cluster_codes, renumber_kept
 from autorubric.metrics.core.estimate import Estimate, Reason
-from autorubric.metrics.core.estimation import Figure, effective_score, estimate
+from autorubric.metrics.core.estimation import effective_score, estimate, ratio_figure
 from autorubric.metrics.core.item_scores import OwnedRun
 from autorubric.metrics.core.resampling import IntervalArguments, IntervalOptions, check_number, row_units
 from autorubric.metrics.core.result import ResultBase
@@ -61,16 +61,14 @@ def pass_at_k(
 
     A task with n judged trials, of which c passed, contributes `1 - C(n - c, k) / C(n, k)` to pass@k [1, eq.
     1] and `C(c, k) / C(n, k)` to pass^k [2], which are unbiased. Both are undefined if no task has k judged
-    trials (`no_repeats`, or `no_values` without a judged trial).
-
-    Tasks are the sampling units. `ci="auto"` is the score interval with the effective number of tasks, after
-    half a task of 0 and half a task of 1 are added. One task has no interval (`too_few_units`).
+    trials (`no_repeats`, or `no_values` without a judged trial). Tasks are the sampling units: `ci="auto"` is
+    the score interval with the effective number of tasks, after half a task of 0 and half a task of 1 are
+    added. One task has no interval (`too_few_units`).
 
     Criteria of a run pass if a gate reaches its `at_least`, a penalty is not met (value 0), and another
     criterion is met (value 1). One that does not pass fails the trial, whatever else could not be judged;
-    otherwise, a lost criterion or an abstention leaves the trial without an outcome. Criteria that do not
-    apply (NA) do not count. A score counts abstentions as the run's `cannot_assess` strategy says, and is no
-    outcome if a criterion was lost.
+    otherwise, a lost criterion or an abstention leaves the trial without an outcome; NA does not count. A
+    score treats abstentions by the run's `cannot_assess` strategy, and is no outcome if a criterion was lost.
 
     Args:
         trials: `{task: [outcome, …]}`; a column of outcomes, with `task`; an `EvalResult`; or several, such
@@ -87,8 +85,7 @@ def pass_at_k(
 
     References:
         [1] M. Chen et al. (2021), Evaluating large language models trained on code, arXiv:2107.03374.
-        [2] S. Yao et al. (2024), τ-bench: a benchmark for tool-agent-user interaction in real-world domains,
-            arXiv:2406.12045.
+        [2] S. Yao et al. (2024), τ-bench: a benchmark for tool-agent-user interaction, arXiv:2406.12045.
     """
     options, size = IntervalOptions(**interval), int(check_number("k", k, "[1, inf)", whole=True))
     outcomes = list(_read_trials(trials, task, passes))
@@ -101,14 +98,7 @@ def pass_at_k(
     }
     found = []
     for name, values in shares.items():
-        figure = Figure(
-            name=f"{name}, mean over tasks",
-            compute=lambda sums: divide(sums[..., 0], sums[..., 1]),
-            reason=lambda sums: "no_values",
-            auto="analytic",
-            analytic=effective_score,
-            on_table=False,
-        )
+        figure = ratio_figure(f"{name}, mean over tasks", effective_score, reason="no_values")
         units = row_units(np.column_stack([values, np.ones(len(used))]), renumber_kept(cluster, enough))
         one = estimate(figure, units, options, n_missing=len(counts) - len(used))
         why: Reason | None = one.reason if used else "no_repeats" if counts.any() else "no_values"

@@ -6,13 +6,13 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from autorubric.datasets.item import TruthRule
 from autorubric.errors import ArgumentError
 from autorubric.metrics.core.item_scores import PANEL, LabelledDataset, SupportsGradedRun, with_truth_rule
 from autorubric.metrics.core.read_votes import CannotAssessMode, Cells, Modes, NaMode, cells_of, read_votes
-from autorubric.metrics.core.resampling import IntervalOptions
+from autorubric.metrics.core.resampling import IntervalOptions, check_choice
 from autorubric.metrics.core.result import (
     MetricValues,
     Rate,
@@ -153,12 +153,8 @@ def compute_metrics(  # noqa: PLR0913 - the public entry point; it makes options
     Raises:
         ArgumentError: If an option is invalid, or the run and the dataset do not match.
     """
-    for name, given, allowed in (
-        ("cannot_assess", cannot_assess, get_args(CannotAssessMode)),
-        ("na_mode", na_mode, get_args(NaMode)),
-    ):
-        if given not in allowed:
-            raise ArgumentError(f"{name} must be one of {list(allowed)}; got {given!r}")
+    check_choice("cannot_assess", cannot_assess, CannotAssessMode)
+    check_choice("na_mode", na_mode, NaMode)
     options = IntervalOptions(confidence_level=confidence_level, n_resamples=n_bootstrap, rng=seed or 0)
     return metrics_of_table(
         read_votes(result, with_truth_rule(dataset, truth)),

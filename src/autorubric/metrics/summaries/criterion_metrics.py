@@ -17,7 +17,7 @@ from autorubric.metrics.core.read_votes import Column, Modes
 from autorubric.metrics.core.resampling import IntervalOptions
 from autorubric.metrics.core.scales import Array
 from autorubric.metrics.core.votes_table import ABSTAINED, FAILED, MeasuredCriterion, Outcome
-from autorubric.metrics.figures.bias import ConfidenceInterval, bias_of
+from autorubric.metrics.figures.bias import ConfidenceInterval, bias_of, interval_between
 from autorubric.metrics.figures.correlation import (
     ccc_estimate,
     correlation_p_value,
@@ -204,15 +204,7 @@ def _binary(given: OnCriterion, reasons: Reasons) -> CriterionMetrics:
 
 def _wilson(hits: Array, n: Array, options: IntervalOptions) -> ConfidenceInterval | None:
     found = wilson(int(hits), int(n), confidence_level=options.confidence_level)
-    return _confidence_interval(found, options, "Wilson")
-
-
-def _confidence_interval(found: Estimate, options: IntervalOptions, method: str) -> ConfidenceInterval | None:
-    if found.low is None or found.high is None:
-        return None
-    return ConfidenceInterval(
-        lower=found.low, upper=found.high, confidence=options.confidence_level, method=method
-    )
+    return interval_between(found.low, found.high, options.confidence_level, "Wilson")
 
 
 def _per_option(given: OnCriterion) -> dict[str, Any]:
@@ -339,7 +331,7 @@ def _correlation(
         tested = {"p_value": p_value, "test": test}
     return CorrelationResult(
         coefficient=found.value,
-        ci=_confidence_interval(found, options, "Fisher z"),
+        ci=interval_between(found.low, found.high, options.confidence_level, "Fisher z"),
         interpretation=interpret_correlation(found.value),
         n_samples=found.n,
         method=name,

@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from autorubric.metrics.core.contingency import divide
 from autorubric.metrics.core.estimate import Estimate, Reason
-from autorubric.metrics.core.estimation import Figure, estimate, proportion
+from autorubric.metrics.core.estimation import estimate, proportion, ratio_figure
 from autorubric.metrics.core.metric import MetricDisplay
 from autorubric.metrics.core.resampling import (
     MOST_UNDEFINED,
@@ -249,16 +248,8 @@ class ResampledMetrics:
         units = Units(
             counts=np.ones(len(parts), dtype=np.int64), n=int(paired.sum()), sums=parts, clustered=True
         )
-        figure = Figure(
-            name=f"{what.shown.key}, {what.words}",
-            compute=lambda sums: divide(sums[..., 0], sums[..., 1]),
-            reason=lambda sums: share.reason,
-            bounds=(0.0, 1.0),
-            auto="analytic",
-            analytic=proportion,
-            trials=lambda sums: sums[..., 1],
-            on_table=False,
-        )
+        name = f"{what.shown.key}, {what.words}"
+        figure = ratio_figure(name, proportion, reason=share.reason, trials=lambda sums: sums[..., 1])
         return estimate(figure, units, IntervalOptions(confidence_level=self.resampling.confidence_level))
 
     def _estimate(self, what: _Metric, n_criteria: int) -> Estimate:

@@ -17,7 +17,7 @@ from autorubric.metrics.core.read_votes import Modes
 from autorubric.metrics.core.resampling import NO_ENDS, Ends, Resampling, Units, interval_of, replicates
 from autorubric.metrics.core.scales import Array, Codes
 from autorubric.metrics.core.votes_table import MeasuredCriterion
-from autorubric.metrics.figures.bias import ConfidenceInterval
+from autorubric.metrics.figures.bias import ConfidenceInterval, interval_between
 from autorubric.metrics.figures.classification import ACCURACY
 from autorubric.metrics.figures.specs import shown_metric
 from autorubric.metrics.summaries.compared_raters import ComparedRater
@@ -227,6 +227,6 @@ def _squared_errors(raters: Sequence[ComparedRater]) -> csr_array:
 
 def _interval(ends: Ends, method: str, resampling: Resampling) -> ConfidenceInterval | None:
     low, high, _ = ends
-    if low is None or high is None or is_rounding(high - low, max(abs(low), 1.0)):
+    if low is not None and high is not None and is_rounding(high - low, max(abs(low), 1.0)):
         return None
-    return ConfidenceInterval(lower=low, upper=high, confidence=resampling.confidence_level, method=method)
+    return interval_between(low, high, resampling.confidence_level, method)

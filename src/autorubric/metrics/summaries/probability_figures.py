@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
@@ -14,24 +14,12 @@ from autorubric.metrics.core.item_scores import PANEL, Rater
 from autorubric.metrics.core.metric import CATEGORICAL
 from autorubric.metrics.core.read_votes import Cells
 from autorubric.metrics.core.resampling import IntervalArguments
-from autorubric.metrics.core.result import Record
-from autorubric.metrics.core.scales import Array, Codes
+from autorubric.metrics.core.result import Record, titles_of
 from autorubric.metrics.core.votes_table import DECIDED, VotesTable, distinct_names
 from autorubric.metrics.figures.auroc import auroc
 from autorubric.metrics.figures.brier import brier, log_loss
 from autorubric.metrics.figures.calibration import ReliabilityCurve, ece, reliability_curve
 from autorubric.metrics.figures.forecasts import labels_of, split_mass
-
-FIGURES: Final = {
-    "brier": "Brier",
-    "log_loss": "log loss",
-    "ece": "ECE",
-    "ece_equal_mass": "ECE, equal mass",
-    "ece_debiased": "ECE, debiased",
-    "auroc": "AUROC",
-    "abstention": "P(abstention)",
-}
-"""Headings of the metrics of probabilities."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,18 +46,22 @@ class ProbabilityFigures(Record):
     """
 
     origin: str
-    brier: Estimate
-    log_loss: Estimate
-    ece: Estimate
-    ece_equal_mass: Estimate
-    ece_debiased: Estimate
-    auroc: Estimate
-    abstention: Estimate
+    brier: Estimate = field(metadata={"title": "Brier"})
+    log_loss: Estimate = field(metadata={"title": "log loss"})
+    ece: Estimate = field(metadata={"title": "ECE"})
+    ece_equal_mass: Estimate = field(metadata={"title": "ECE, equal mass"})
+    ece_debiased: Estimate = field(metadata={"title": "ECE, debiased"})
+    auroc: Estimate = field(metadata={"title": "AUROC"})
+    abstention: Estimate = field(metadata={"title": "P(abstention)"})
     curve: ReliabilityCurve
 
     def figures(self) -> dict[str, Estimate]:
         """Return the metrics keyed by name."""
         return {one: getattr(self, one) for one in FIGURES}
+
+
+FIGURES: Final = titles_of(ProbabilityFigures)
+"""Headings of the metrics of probabilities."""
 
 
 def probability_figures(
@@ -82,6 +74,7 @@ def probability_figures(
     """
     found: dict[Rater, dict[str, ProbabilityFigures]] = {}
     names = distinct_names(table.criteria)
+    level: IntervalArguments = {"confidence_level": confidence_level}
     for (rater, place), items in sorted(_by_criterion(table).items()):
         measured, labels = table.criteria[place], labels_of(cells, place)
         mine = [item for item in items if item in labels]
@@ -90,13 +83,19 @@ def probability_figures(
         if is_mixed or len(mine) < 2 or measured.level not in CATEGORICAL or len(measured.categories) < 2:
             continue
         split = [split_mass(measured, items[item]) for item in mine]
-        prob = np.array([chances for chances, _ in split])
-        found.setdefault(rater, NamedDict())[names[place]] = _figures(
-            " + ".join(sorted(frozenset[str]().union(*origins))),
-            np.array([labels[item] for item in mine]),
-            prob[:, 1] if measured.level == "binary" else prob,
-            float(np.mean([rest for _, rest in split])),
-            confidence_level,
+        truth, prob = np.array([labels[item] for item in mine]), np.array([chances for chances, _ in split])
+        prob = prob[:, 1] if measured.level == "binary" else prob
+        abstained = float(np.mean([rest for _, rest in split]))
+        found.setdefault(rater, NamedDict())[names[place]] = ProbabilityFigures(
+            origin=" + ".join(sorted(frozenset[str]().union(*origins))),
+            brier=brier(truth, prob, **level),
+            log_loss=log_loss(truth, prob, **level),
+            ece=ece(truth, prob, **level),
+            ece_equal_mass=ece(truth, prob, strategy="mass", **level),
+            ece_debiased=ece(truth, prob, debiased=True, **level),
+            auroc=auroc(truth, prob, **level),
+            abstention=Estimate(abstained, n=len(mine), method="mean probability of CANNOT_ASSESS and NA"),
+            curve=reliability_curve(truth, prob, **level),
         )
     return found
 
@@ -117,20 +116,3 @@ def _by_criterion(table: VotesTable) -> dict[tuple[Rater, int], dict[int, list[M
         if item in found.get(key, {}):
             found[key][item] = [given]
     return {key: {item: one for item, one in items.items() if one} for key, items in found.items()}
-
-
-def _figures(
-    origin: str, truth: Codes, prob: Array, abstained: float, confidence_level: float
-) -> ProbabilityFigures:
-    level: IntervalArguments = {"confidence_level": confidence_level}
-    return ProbabilityFigures(
-        origin=origin,
-        brier=brier(truth, prob, **level),
-        log_loss=log_loss(truth, prob, **level),
-        ece=ece(truth, prob, **level),
-        ece_equal_mass=ece(truth, prob, strategy="mass", **level),
-        ece_debiased=ece(truth, prob, debiased=True, **level),
-        auroc=auroc(truth, prob, **level),
-        abstention=Estimate(abstained, n=len(truth), method="mean probability of CANNOT_ASSESS and NA"),
-        curve=reliability_curve(truth, prob, **level),
-    )

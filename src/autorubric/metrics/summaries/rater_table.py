@@ -29,7 +29,7 @@ from autorubric.metrics.core.votes_table import (
     NOT_ASKED,
     UNDECIDED,
 )
-from autorubric.metrics.figures.bias import ConfidenceInterval
+from autorubric.metrics.figures.bias import ConfidenceInterval, interval_between
 from autorubric.metrics.figures.correlation import pearson_estimate
 from autorubric.metrics.figures.kappa import kappa_of
 from autorubric.metrics.figures.many_raters import CountCoefficient, counts_estimate, fleiss_chance
@@ -182,18 +182,14 @@ def _true_rate_intervals(table: RaterTable, column: Column) -> dict[str, Confide
     """Compute intervals for the mean sensitivity and specificity over binary criteria, keyed by field."""
     cells, level = table.cells, table.options.confidence_level
     binary = np.array([one.level == "binary" for one in cells.criteria], dtype=bool)
-    criterion = np.repeat(np.arange(len(cells.spans)), [span.stop - span.start for span in cells.spans])
+    criterion = cells.criterion
     pairs = (cells.truth.code >= 0) & (column.code >= 0) & binary[criterion]
     found: dict[str, ConfidenceInterval | None] = {}
     for name, positive in (("sensitivity", True), ("specificity", False)):
         mine = pairs & ((cells.truth.code == MET) == positive)
         hit = ((column.code[mine] == MET) == positive).astype(float)
         low, high, _ = mean_share_ends(cells.item[mine], criterion[mine], hit, level)
-        found[f"criterion_{name}_ci"] = (
-            None
-            if low is None or high is None
-            else ConfidenceInterval(lower=low, upper=high, confidence=level, method="logit-t over items")
-        )
+        found[f"criterion_{name}_ci"] = interval_between(low, high, level, "logit-t over items")
     return found
 
 

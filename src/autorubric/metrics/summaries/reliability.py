@@ -295,13 +295,8 @@ def _figures(
     columns: Sequence[Column], scale: Scale, options: IntervalOptions, icc_form: str
 ) -> dict[str, Callable[[], Estimate]]:
     """Return a function for each metric that the scale supports, keyed by name."""
-    interval: IntervalArguments = {
-        "cluster": options.cluster,
-        "ci": None if options.ci is None else options.ci if options.ci in ("percentile", "bca") else "auto",
-        "confidence_level": options.confidence_level,
-        "n_resamples": options.n_resamples,
-        "rng": options.rng,
-    }
+    interval = options.arguments(options.cluster)
+    interval["ci"] = options.ci if options.ci in (None, "percentile", "bca") else "auto"
     if isinstance(scale, Interval):
         numbers = _stack([column.number for column in columns])
         by_name: dict[str, Callable[[], Estimate]] = {

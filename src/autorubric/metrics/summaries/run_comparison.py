@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from statistics import fmean
-from typing import Any, Literal, NamedTuple, TypeAlias, Unpack, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, Unpack
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from autorubric.metrics.core.item_scores import PANEL, CountedRun, LabelledDatas
 from autorubric.metrics.core.label_table import table_of
 from autorubric.metrics.core.metric import CATEGORICAL
 from autorubric.metrics.core.read_votes import Cells, Modes, cells_of
-from autorubric.metrics.core.resampling import IntervalArguments, Resampling, ResamplingArguments
+from autorubric.metrics.core.resampling import IntervalOptions, ResamplingArguments, check_choice
 from autorubric.metrics.core.result import ResultBase, column_table, format_interval
 from autorubric.metrics.core.scales import Array, Binary, Scale
 from autorubric.metrics.figures.bias import BiasResult, bias
@@ -153,13 +153,12 @@ def compare_run(  # noqa: PLR0913 - a public entry point with many options
     Raises:
         ArgumentError: If the metric or adjustment is unknown, or the table cannot be read.
     """
-    if stat is not None and stat not in get_args(RunStat):
-        raise ArgumentError(f"stat must be one of {list(get_args(RunStat))} or None; got {stat!r}")
-    resampling = Resampling(confidence_level=confidence_level, n_resamples=n_resamples, rng=rng)
+    check_choice("stat", stat, RunStat, or_none=True)
+    options = IntervalOptions(confidence_level=confidence_level, n_resamples=n_resamples, rng=rng)
     table = table_of(result, dataset, scales=scales, truth=truth)
     cells = cells_of(table, Modes())
     stat = stat or ("accuracy" if _is_categorical(cells).any() else "mae")
-    compared = _RaterComparisons(cells, stat, resampling.with_fixed_seed())
+    compared = _RaterComparisons(cells, stat, options.with_fixed_seed())
     judges: list[Rater] = [("judge", name) for name in table.judges]
     pairs = [(a, b, compared.of(a, b)) for a, b in combinations(judges, 2)]
     best = compared.best(judges) if len(judges) > 1 else None
@@ -185,7 +184,7 @@ def compare_run(  # noqa: PLR0913 - a public entry point with many options
 
 def _is_categorical(cells: Cells) -> Array:
     levels = [criterion.level in CATEGORICAL for criterion in cells.criteria]
-    return np.repeat(np.array(levels, dtype=bool), [span.stop - span.start for span in cells.spans])
+    return np.array(levels, dtype=bool)[cells.criterion]
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +193,7 @@ class _RaterComparisons:
 
     cells: Cells
     stat: RunStat
-    resampling: Resampling
+    options: IntervalOptions
 
     @property
     def labelled(self) -> Array:
@@ -213,12 +212,7 @@ class _RaterComparisons:
         truth, first, second = self.cells.truth, self.cells.raters[a], self.cells.raters[b]
         if PANEL in (a, b):
             first, second = (one.only(~self.cells.tied) for one in (first, second))
-        interval: IntervalArguments = {
-            "cluster": self.cells.item,
-            "confidence_level": self.resampling.confidence_level,
-            "n_resamples": self.resampling.n_resamples,
-            "rng": self.resampling.rng,
-        }
+        interval = self.options.arguments(self.cells.item)
         if self.stat == "mae":
             return compare_judges(truth.value, first.value, second.value, stat="mae", **interval)
         labels = np.where(self.labelled, 1.0, np.nan)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from autorubric.errors import ArgumentError
 from autorubric.metrics.core.contingency import cluster_codes, encode, numeric_column
 from autorubric.metrics.core.label_rows import ABSTENTION, NO_ANSWER
 from autorubric.metrics.core.read_votes import Cells, Column, Modes
+from autorubric.metrics.core.resampling import check_choice
 from autorubric.metrics.core.scales import (
     Array,
     Binary,
@@ -66,15 +67,10 @@ class Sides:
 
 def modes_of(abstain: AbstainMode) -> Modes:
     """Return the modes for counting CANNOT_ASSESS and NA that correspond to an abstention mode."""
-    match abstain:
-        case "exclude":
-            return Modes()
-        case "as_category":
-            return Modes(cannot_assess="as_category", na="as_category")
-        case "as_negative":
-            return Modes(cannot_assess="as_unmet", na="as_worst")
-        case _:
-            raise ArgumentError(f"abstain must be one of {list(get_args(AbstainMode))}; got {abstain!r}")
+    check_choice("abstain", abstain, AbstainMode)
+    if abstain == "as_negative":
+        return Modes(cannot_assess="as_unmet", na="as_worst")
+    return Modes(cannot_assess=abstain, na=abstain)
 
 
 def read_sides(
