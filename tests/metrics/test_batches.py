@@ -8,7 +8,7 @@ from scipy.stats import rankdata
 
 from autorubric.metrics import Binary, Nominal, Ordinal, kendall_w
 from autorubric.metrics.core.contingency import table_units
-from autorubric.metrics.core.estimation import estimates, estimates_of_each
+from autorubric.metrics.core.estimation import estimates_of_each
 from autorubric.metrics.core.resampling import CiMethod, IntervalOptions
 from autorubric.metrics.core.scales import CategoricalScale, Weights
 from autorubric.metrics.figures.classification import ACCURACY
@@ -32,7 +32,7 @@ def test_estimates_of_several_tables_are_those_of_each(ci: CiMethod | None, clus
     options = IntervalOptions(ci=ci, n_resamples=60, rng=3)
     together = estimates_of_each(figures, units, options, n_missing=n_missing, notes=notes)
     alone = [
-        estimates(figures, one, options, n_missing=missing, notes=note)
+        estimates_of_each(figures, [one], options, n_missing=[missing], notes=[note])[0]
         for one, missing, note in zip(units, n_missing, notes, strict=True)
     ]
     assert [[one.to_dict() for one in row] for row in together] == [

@@ -340,7 +340,7 @@ def _compare(
     plain = paired_metric(triples, stat, weights)
     # The better judge comes first, so that exchanging the judges only changes signs.
     swap = triples.n > 0 and bool(plain.difference(plain.units.total()[None, :])[0] < 0)
-    ordered = triples.swap_judges() if swap else triples
+    ordered = replace(triples, a=triples.b, b=triples.a) if swap else triples
     metric = paired_metric(ordered, stat, weights) if swap else plain
     difference = estimate_difference(metric, ordered, options, adjusted_wald=method.startswith("mcnemar"))
     # Closed-form tests keep the order of the judges, because their statistic has a sign.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -66,9 +66,6 @@ class Triples:
     @property
     def n(self) -> int:
         return len(self.truth)
-
-    def swap_judges(self) -> Triples:
-        return replace(self, a=self.b, b=self.a)
 
 
 def read_triples(

@@ -69,21 +69,7 @@ def estimate(
     figure: Figure, units: Units, options: IntervalOptions, *, n_missing: int = 0, note: str = ""
 ) -> Estimate:
     """Compute the metric over the units, with the interval requested in the options."""
-    return estimates([figure], units, options, n_missing=n_missing, notes=[note])[0]
-
-
-def estimates(
-    figures: Sequence[Figure],
-    units: Units,
-    options: IntervalOptions,
-    *,
-    n_missing: int = 0,
-    notes: Sequence[str] = (),
-) -> list[Estimate]:
-    """Compute several metrics over the same units and resamples; see `estimate`."""
-    return estimates_of_each(
-        figures, [units], options, n_missing=[n_missing], notes=[notes] if notes else ()
-    )[0]
+    return estimates_of_each([figure], [units], options, n_missing=[n_missing], notes=[[note]])[0][0]
 
 
 def estimates_of_each(
@@ -94,7 +80,10 @@ def estimates_of_each(
     n_missing: Sequence[int],
     notes: Sequence[Sequence[str]] = (),
 ) -> list[list[Estimate]]:
-    """Compute `estimates` for several sets of units, all clustered or not, whose sums have the same shape."""
+    """Compute metrics over each of several sets of units, all clustered or not, with sums of the same shape.
+
+    The metrics of a set use the same resamples.
+    """
     methods = [_method(figure, batch[0], options) for figure in figures] if batch else []
     given = np.array([units.n > 0 for units in batch], dtype=bool)
     values = np.full((len(figures), len(batch)), np.nan)

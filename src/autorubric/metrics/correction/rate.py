@@ -37,13 +37,6 @@ from autorubric.support.blocks import Block, ScalarBlock
 _ADDED = 2.0
 
 
-def rate_units(sample: LabelledSample) -> Strata:
-    """Build units from labelled pairs and test verdicts, which are 0 or 1."""
-    truth, judged = sample.truth, sample.judged
-    labels = [truth, truth * judged, 1 - truth, (1 - truth) * (1 - judged)]
-    return strata_of(labels, [np.ones(len(sample.tested)), sample.tested], sample)
-
-
 def rate_of(sums: Array) -> Array:
     """Compute (p + sp - 1) / (se + sp - 1), clipped to [0, 1]."""
     passed, hits, failed, rejections, n, positive = (sums[..., j] for j in range(6))
@@ -279,7 +272,9 @@ def _rogan_gladen(seen: LabelledSample, options: CorrectionOptions) -> Estimate:
     n = len(seen.tested)
     if not 0 < seen.truth.sum() < len(seen.truth):
         return Estimate.undefined("too_few_labels", n=n, method=name)
-    units = rate_units(seen)
+    truth, judged = seen.truth, seen.judged
+    labels = [truth, truth * judged, 1 - truth, (1 - truth) * (1 - judged)]
+    units = strata_of(labels, [np.ones(n), seen.tested], seen)
     value = float(rate_of(units.total()))
     if np.isnan(value):
         return Estimate.undefined("uninformative_judge", n=n, method=name)

@@ -211,8 +211,7 @@ def _or_zero(square: Array, scale: Array) -> Array:
 
 
 def _coefficient(squares: _Squares, k: int, model: _Model, *, mean: bool) -> Array:
-    single = _parts(squares, k, model)
-    numerator, denominator = single
+    numerator, denominator = _parts(squares, k, model)
     if mean:
         # k ρ / (1 + (k-1) ρ) on the fraction itself.
         numerator, denominator = k * numerator, denominator + (k - 1) * numerator

@@ -11,7 +11,7 @@ import numpy as np
 from autorubric.errors import ArgumentError
 from autorubric.metrics.core.contingency import CodedLabels, TableInput, drop_incomplete, encode, read_rows
 from autorubric.metrics.core.estimate import Estimate, Reason
-from autorubric.metrics.core.estimation import Figure, delta, estimate, estimates, logit_t
+from autorubric.metrics.core.estimation import Figure, delta, estimate, estimates_of_each, logit_t
 from autorubric.metrics.core.metric import CATEGORICAL, SIGNED, metric
 from autorubric.metrics.core.resampling import (
     CodedArguments,
@@ -245,8 +245,9 @@ def counts_estimates(
         return [Estimate.undefined("no_ratings", method=name, n_missing=n_missing) for name in names]
     defined = [one for one in coefficients if not (one.needs_declared and len(weights) < 2)]
     figures = [_figure(one, weights) for one in defined]
-    notes = [note] * len(figures)
-    found = iter(estimates(figures, units, options, n_missing=n_missing, notes=notes) if figures else ())
+    notes = [[note] * len(figures)]
+    made = estimates_of_each(figures, [units], options, n_missing=[n_missing], notes=notes)
+    found = iter(made[0])
     return [
         next(found)
         if one in defined

@@ -259,15 +259,12 @@ def _declared_categories(table: list[list[Any]]) -> Sequence[float] | None:
             allowed |= {0.0, 1.0}
             continue
         declared = type(one).model_fields.get(name) if isinstance(one, BaseModel) else None
-        bounds = {} if declared is None else _bounds(declared.metadata)
+        limits = declared.metadata if declared is not None else ()
+        bounds = {end: getattr(one, end) for one in limits for end in ("ge", "le") if hasattr(one, end)}
         if declared is None or declared.annotation is not int or set(bounds) != {"ge", "le"}:
             return None
         allowed |= {float(score) for score in range(bounds["ge"], bounds["le"] + 1)}
     return sorted(allowed)
-
-
-def _bounds(metadata: Sequence[Any]) -> dict[str, Any]:
-    return {name: getattr(one, name) for one in metadata for name in ("ge", "le") if hasattr(one, name)}
 
 
 def _weights(method: str, weights: Sequence[float] | None, count: int) -> Any:

@@ -351,7 +351,9 @@ def run_difference(
         _compare_pairs(name, [(a.get(name), b.get(name)) for a, b in values], resampling) for name in names
     ]
     adjusted = adjust_pvalues([one.difference.permutation_p for one in criteria])
-    truths = _truths(run.dataset if dataset is None else dataset)
+    labels = run.dataset if dataset is None else dataset
+    # Iteration reads a stored dataset faster than access by position, for which it keeps the last item.
+    truths = {labels.item_id(at): labels.item_truth(at) or {} for at, _ in enumerate(labels.items)}
     right = [_shares_correct(a, b, truths.get(item, {})) for item, (a, b) in zip(both, pairs, strict=True)]
     labelled = any(a is not None for a, _ in right)
     return RunDifference(
@@ -416,11 +418,6 @@ def _values(graded: _Graded) -> _Values:
         one.name: None if one.decision.assumed or one.decision.swayed else one.score_value
         for one in graded.reports or ()
     }
-
-
-def _truths(dataset: LabelledDataset) -> dict[str, Mapping[str, Json]]:
-    # Iteration reads a stored dataset faster than access by position, for which it keeps the last item.
-    return {dataset.item_id(at): dataset.item_truth(at) or {} for at, _ in enumerate(dataset.items)}
 
 
 def _shares_correct(a: _Graded, b: _Graded, truth: Mapping[str, Json]) -> tuple[float | None, float | None]:
