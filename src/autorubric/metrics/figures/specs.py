@@ -47,7 +47,7 @@ SPECS: tuple[MetricSpec, ...] = tuple(one for family in _FAMILIES for one in DEC
 
 @cache
 def shown_metrics() -> tuple[MetricDisplay, ...]:
-    """Return the metrics of results in order, those of packages last; unusable ones are left out."""
+    """Return the metrics of results in order, those of packages last; unusable ones are omitted."""
     found = dict(SHOWN)
     taken = {name for kind in _result_classes(MetricValues) for name in dir(kind)}
     for name in extension_names(METRICS_GROUP):
