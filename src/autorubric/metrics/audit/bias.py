@@ -178,8 +178,7 @@ def bias_report(
         result: An `EvalResult`, or a long table of labels.
         dataset: Dataset with the texts, `metadata["generator"]` and labels; the run's own dataset by default.
         families: Family of each judge and generator, by name; a name that is not listed forms its own family.
-        **resampling: `confidence_level`, `n_resamples` (number of item resamples for the length bias) and
-            `rng`; see `ResamplingArguments`.
+        **resampling: See `ResamplingArguments`; `n_resamples` resamples of items are for the length bias.
 
     Raises:
         ArgumentError: If `families` names neither a judge nor a generator of the run.
@@ -193,10 +192,10 @@ def bias_report(
         raise ArgumentError(f"families must name a judge or generator; {told}")
     weights = weights_of(result, dataset, table)
     values = read_values(table, weights.by_item)
-    leans = length_biases(values, lengths, options)
+    leans = zip(table.judges, length_biases(values, lengths, options), strict=True)
     found = {
         judge: _judge_bias(table, values, generators, known, judge, lean, options.confidence_level)
-        for judge, lean in zip(table.judges, leans, strict=True)
+        for judge, lean in leans
     }
     tests, notes = _adjust_tests(found), _notes(values, weights, counts, known)
     return BiasReport(per_judge=tests, n_items=table.n_items, generators=counts, notes=notes)

@@ -214,10 +214,19 @@ def _read_cell(
     """Add the rows of an item on one criterion; `absent` is the panel's status if there is no report."""
     if truth is not None:
         rows.add(Cell(i, TRUTH), criterion, truth, _label_status(truth))
-    if report is not None:
-        _read_criterion(i, criterion, report, rows)
-    elif absent:
-        rows.add(Cell(i, PANEL), criterion, None, absent)
+    if report is None:
+        if absent:
+            rows.add(Cell(i, PANEL), criterion, None, absent)
+        return
+    for vote in report.votes:
+        rows.add_vote(i, criterion, vote)
+    decisions: list[tuple[Rater, Decision]] = [
+        (("judge", judge), decision) for judge, decision in report.judge_decisions.items()
+    ]
+    for rater, decision in (*decisions, (PANEL, report.decision)):
+        status = "failed" if decision.assumed or decision.swayed else decision.status
+        soft = None if decision.probabilities is None else decision
+        rows.add(Cell(i, rater), criterion, decision.answer, status, soft)
 
 
 def _root_of(
@@ -233,22 +242,6 @@ def _root_of(
 
 def _label_status(answer: Answer | None) -> str:
     return "abstained" if answer is not None and answer.abstains else "answered"
-
-
-def _read_criterion(
-    i: int, criterion: BaseCriterion, report: EnsembleCriterionReport, rows: TableRows
-) -> None:
-    for vote in report.votes:
-        rows.add_vote(i, criterion, vote)
-    for judge, decision in report.judge_decisions.items():
-        _read_decision(Cell(i, ("judge", judge)), criterion, decision, rows)
-    _read_decision(Cell(i, PANEL), criterion, report.decision, rows)
-
-
-def _read_decision(cell: Cell, criterion: BaseCriterion, decision: Decision, rows: TableRows) -> None:
-    status = "failed" if decision.assumed or decision.swayed else decision.status
-    soft = None if decision.probabilities is None else decision
-    rows.add(cell, criterion, decision.answer, status, soft)
 
 
 def _score_columns(scored: Sequence[Mapping[Rater, float | None]]) -> dict[Rater, Array]:

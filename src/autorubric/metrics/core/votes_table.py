@@ -292,8 +292,7 @@ class TableRows:
         """Add a decision (`soft`: from soft votes) or a label, and its answers to parts of the criterion."""
         given = soft.probabilities if soft else None
         mean = soft.mean_value if soft and criterion.level != "ranking" else None
-        known = None if criterion.part_fields else given
-        self._add_row(cell, criterion, answer, status, known, _expected(criterion, answer, mean))
+        self._add_row(cell, criterion, answer, status, {} if soft and criterion.part_fields else given, mean)
         self._add_parts(cell, criterion, answer, status, given, expects=soft is not None)
 
     def _add_parts(
@@ -314,7 +313,7 @@ class TableRows:
                 continue
             known: Any = (given or {}).get(key)
             mean = expected_value(part, known)[0] if expects and known else None
-            self._add_row(place, part, part_answer, status, known, _expected(part, part_answer, mean))
+            self._add_row(place, part, part_answer, status, known, mean)
 
     def _add_row(
         self,
@@ -323,21 +322,21 @@ class TableRows:
         answer: Answer | None,
         status: str,
         given: Any = None,
-        expected: Answer | None = None,
+        mean: float | None = None,
     ) -> None:
-        is_read = answer is not None and status in ("answered", "abstained")
-        code = self.code(criterion, answer) if is_read and answer is not None else -1
-        if given or expected is not None:
-            at = (cell.item, self.place(criterion), self.number(cell.rater), cell.sample, cell.order)
-            self.rows.append((*at, *_answer_columns(expected or answer, status, code, given or None)))
-            return
-        self.add_answer(cell, self.place(criterion), answer, status, code)
+        code = -1
+        if answer is not None and status in ("answered", "abstained"):
+            code = self.code(criterion, answer)
+        answer = answer if mean is None else _expected(criterion, answer, mean)
+        self.add_answer(cell, self.place(criterion), answer, status, code, given)
 
-    def add_answer(self, cell: Cell, place: int, answer: Answer | None, status: str, code: int) -> None:
+    def add_answer(
+        self, cell: Cell, place: int, answer: Answer | None, status: str, code: int, given: Any = None
+    ) -> None:
         """Add one row. The answer is stored only if the status is `answered` or `abstained`."""
         at = (cell.item, place, self.number(cell.rater), cell.sample, cell.order)
-        if answer is not None and answer.index is None:
-            self.rows.append((*at, *_answer_columns(answer, status, code)))
+        if given is not None or (answer is not None and answer.index is None):
+            self.rows.append((*at, *_answer_columns(answer, status, code, given or None)))
             return
         key = (id(answer), status, code)
         columns = self.answer_columns.get(key)
@@ -424,9 +423,9 @@ def _expand(arrays: dict[str, Array], items: Array, spans: Array) -> dict[str, A
     return {**{name: column[rows] for name, column in arrays.items()}, "item": np.repeat(items, sizes)}
 
 
-def _expected(criterion: BaseCriterion, answer: Answer | None, mean: float | None) -> Answer | None:
-    """Return an answer with the expected value instead of its value; None if there is none."""
-    if answer is None or mean is None:
+def _expected(criterion: BaseCriterion, answer: Answer | None, mean: float) -> Answer | None:
+    """Return an answer with the expected value instead of its value."""
+    if answer is None:
         return None
     number = criterion.answer_at(mean).code
     return replace(answer, value=mean, code=number if is_number(number) else answer.code)
