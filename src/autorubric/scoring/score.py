@@ -330,7 +330,7 @@ def _score_group(
             undecided.append((one.name or "", one.gate))
         elif not one.gate.passes(entry.seen):
             caps.append(one.gate.cap)
-    cap = min(caps, default=None)
+    cap = min(caps) if caps else None
     score, raw = score_terms(terms, cap=cap)
     is_open = is_open and cap != 0.0
     if score is not None and not is_open:
