@@ -158,7 +158,7 @@ def probable_answer(
 
 
 def expected_value(criterion: BaseCriterion, probabilities: Probabilities) -> tuple[float | None, float]:
-    """Return the expected value of answers with a value, in [0, 1] if any, and P(no abstention).
+    """Return the expected value in [0, 1] (None if no answer has a value) and P(no abstention).
 
     With parts, both are weighted means over the parts.
     """

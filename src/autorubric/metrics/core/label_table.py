@@ -169,7 +169,7 @@ def _assemble(
 
 
 def _kinds(codes: Array, starts: Array, sizes: Array) -> tuple[Array, Array]:
-    """Return codes of cells, equal if their votes (`codes` from start, of this size) are, and first cells."""
+    """Return codes of cells, equal if their spans of `codes` are, and the first cell of each code."""
     kinds, first = np.zeros(len(sizes), dtype=np.int64), np.zeros(min(len(sizes), 1), dtype=np.int64)
     base = int(codes.max(initial=-1)) + 2
     for place in range(int(sizes.max(initial=0))):

@@ -361,7 +361,7 @@ class AltTests(ResultBase):
 def run_alt_tests(
     result: Any, dataset: Any = None, *, abstain: AltAbstain = "exclude", rng: int | np.random.Generator = 0
 ) -> AltTests:
-    """Run `alt_test` on each criterion with an item that two annotators labelled; see `alt_test`."""
+    """Run `alt_test` of the panel on each criterion with an item that two annotators labelled."""
     import pandas as pd  # imported only when these tests are run
 
     resampling, table = Resampling(rng=rng).with_fixed_seed(), table_of(result, dataset)

@@ -56,7 +56,8 @@ def calibrate_probabilities(
     their order [1]; `"platt"` is a logistic regression on the logit [2], and `"isotonic"` a monotone function
     kept 1/(n + 2) away from 0 and 1 [3], both fitted on each answer against the rest and divided by their sum
     (1 for two answers). Probabilities of NA and CANNOT_ASSESS do not change. `EvalResult.rescore` and
-    `CriterionGrader(votes="soft", calibrations=[…])` apply the result; votes keep the judge's own.
+    `CriterionGrader(votes="soft", calibrations=[…])` apply the result; votes keep the judge's own
+    probabilities.
 
     Args:
         run: A run whose votes have probabilities, which are calibrated as the judge gave them.

@@ -360,7 +360,7 @@ def _windows(values: Array, epsilon: float) -> tuple[Codes, Codes]:
 
 
 def _first(holds: Callable[[Codes], Array], n: int) -> Codes:
-    """Return the first index from which a monotone predicate of differences (exact in floats) holds."""
+    """Return the first index (or n) at which a monotone predicate of differences, exact in floats, holds."""
     low, high = np.zeros(n, dtype=np.int64), np.full(n, n, dtype=np.int64)
     while (low < high).any():
         middle = np.minimum((low + high) // 2, n - 1)
