@@ -194,16 +194,17 @@ class _LabelReader:
         """Return the decision over samples or judges or, on a criterion, people; `undecided` in a tie."""
         if len(votes) == 1:
             return votes[0]
-        is_kept = criterion.level != "interval"
-        key = (id(criterion), people_on, *((id(answer), status) for answer, status in votes))
-        if is_kept and key in self.decisions:
-            return self.decisions[key][1]
+        key: Any = None
+        if criterion.level != "interval":
+            key = (id(criterion), people_on, *((id(answer), status) for answer, status in votes))
+            if key in self.decisions:
+                return self.decisions[key][1]
         made = (
             _decision(criterion, votes)
             if people_on is None
             else _truth(criterion, votes, self.rule, people_on)
         )
-        if is_kept:
+        if key is not None:
             # Answers are kept next to their decision, or new objects could reuse their ids.
             self.decisions[key] = (tuple(votes), made)
         return made
