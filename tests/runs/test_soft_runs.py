@@ -143,6 +143,12 @@ def test_exports_contain_probabilities(tmp_path: Path) -> None:
     result = run(tmp_path)
     votes = result.votes_table()
     lines = [json.loads(one) for one in result.export("jsonl", table="votes").splitlines()]
+    is_vote = votes["sample"].notna() & votes["probabilities"].notna()
+    assert votes[is_vote]["probability_origin"].eq("classifier, example").all() and is_vote.any()
+    assert votes[~is_vote]["probability_origin"].isna().all()
+    assert [one["probability_origin"] for one in lines] == votes["probability_origin"].replace(
+        {np.nan: None}
+    ).tolist()
     given = [one["probabilities"] for one in lines]
     assert given == [None if one is None else dict(one) for one in votes["probabilities"]]
     rows = csv.DictReader(io.StringIO(result.export("csv", table="votes").decode("utf-8-sig"), newline=""))

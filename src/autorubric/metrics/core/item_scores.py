@@ -157,7 +157,8 @@ def _judge_entry(judge: str, report: EnsembleCriterionReport | None) -> Entry:
     own = report.judge_decisions.get(judge) if report else None
     if report is None or own is None:
         return _panel_entry(report)._replace(value=None)
-    return entry_with(own, report.abstention_value)
+    # Reports that were made by hand, or stored by older versions, have no value of an abstention.
+    return _panel_entry(report) if own == report.decision else entry_with(own, report.abstention_value)
 
 
 def regroup(root: RubricGroup, criteria: Mapping[str, BaseCriterion]) -> RubricGroup:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -60,6 +61,7 @@ class VotesTable:
     rater: Array  # position of the rater in `raters`
     sample: Array  # sample index of a vote; -1 for decisions and labels
     order: Array  # order in which the candidates were shown, for votes on comparisons; otherwise None
+    origin: Array  # of the probabilities of a vote, see `JudgeVote.probability_origin`; otherwise None
     # position of the answer among the declared answers or, for a comparison, among `outcomes`; -1 if the
     # answer has no position
     code: Array
@@ -77,7 +79,7 @@ class VotesTable:
     # Outcomes of comparisons by position of the criterion. An outcome is the number of candidates ranked
     # above each declared candidate, regardless of the candidates' names.
     outcomes: Mapping[int, tuple[Outcome, ...]]
-    # Origins of the probabilities of each judge with probabilities; see `JudgeVote.probability_origin`.
+    # origins of the probabilities of each judge with probabilities
     origins: Mapping[str, frozenset[str]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()  # notes for the user on how the table was read
     # item and criterion of the answers that the panel of a run gave despite tied votes, shape `(n, 2)`
@@ -136,7 +138,7 @@ class VotesTable:
             return pd.arrays.IntegerArray(places.copy(), places < 0)
 
         places, labels = pd.factorize(self.label)
-        given = {"probabilities": self.probabilities} if self.has_probabilities else {}
+        soft = {"probabilities": self.probabilities, "probability_origin": self.origin}
         return pd.DataFrame(
             {
                 "item": self.item,
@@ -151,7 +153,7 @@ class VotesTable:
                 "value": self.value,
                 "number": self.number,
                 "status": named(STATUSES, self.status),
-                **given,
+                **(soft if self.has_probabilities else {}),
             }
         )
 
@@ -191,6 +193,7 @@ _COLUMNS: dict[str, type] = {
     "rater": np.int64,
     "sample": np.int64,
     "order": object,
+    "origin": object,
     "code": np.int64,
     "label": object,
     "value": float,
@@ -209,6 +212,7 @@ class Cell(NamedTuple):
     rater: Rater
     sample: int = DECIDED  # sample index of a vote; `DECIDED` for decisions and labels
     order: str | None = None  # order in which the candidates were shown, for votes on comparisons
+    origin: str | None = None  # of the probabilities of a vote
 
 
 @dataclass(slots=True)
@@ -222,7 +226,6 @@ class TableRows:
     read: dict[tuple[int, Any], Answer | None] = field(default_factory=dict)
     rows: list[tuple[Any, ...]] = field(default_factory=list)
     outcomes: dict[int, dict[Outcome, int]] = field(default_factory=dict)
-    origins: dict[str, frozenset[str]] = field(default_factory=dict)
     tied: list[tuple[int, int]] = field(default_factory=list)
     # Spans of `rows` by what they describe, and the rows of the table as items with spans, if any repeat.
     # Owners of ids are stored, because other objects could reuse the ids if they were deleted.
@@ -307,7 +310,7 @@ class TableRows:
     ) -> None:
         if not criterion.part_fields:
             return
-        place, on_parts = Cell(cell.item, cell.rater, cell.sample), _on_parts(criterion, answer)
+        place, on_parts = cell._replace(order=None), _on_parts(criterion, answer)
         for (key, part), part_answer in zip(criterion.part_fields.items(), on_parts, strict=False):
             if part_answer is None and answer is not None:
                 continue
@@ -334,7 +337,7 @@ class TableRows:
         self, cell: Cell, place: int, answer: Answer | None, status: str, code: int, given: Any = None
     ) -> None:
         """Add one row. The answer is stored only if the status is `answered` or `abstained`."""
-        at = (cell.item, place, self.number(cell.rater), cell.sample, cell.order)
+        at = (cell.item, place, self.number(cell.rater), *cell[2:])
         if given is not None or (answer is not None and answer.index is None):
             self.rows.append((*at, *_answer_columns(answer, status, code, given or None)))
             return
@@ -348,11 +351,10 @@ class TableRows:
     def add_vote(self, item: int, criterion: BaseCriterion, vote: JudgeVote) -> None:
         """Add a single vote and its answers to the parts of the criterion."""
         rater: Rater = ("judge", vote.judge_id)
-        if vote.probabilities is not None:
-            known = self.origins.get(vote.judge_id, frozenset())
-            self.origins[vote.judge_id] = known | {vote.probability_origin}
+        origin = None if vote.probabilities is None else vote.probability_origin
         if criterion.level == "ranking":
-            cell = Cell(item, rater, vote.sample, None if vote.order is None else ", ".join(vote.order))
+            order = None if vote.order is None else ", ".join(vote.order)
+            cell = Cell(item, rater, vote.sample, order, origin)
             answer = criterion.parse_truth(vote.answer)
             self._add_row(cell, criterion, answer, vote.status, vote.probabilities)
             return
@@ -369,6 +371,7 @@ class TableRows:
                 self.number(rater),
                 vote.sample,
                 None,
+                None if criterion.part_fields else origin,
                 code if given else -1,
                 label if given else None,
                 _NAN if vote.value is None or not answered else vote.value,
@@ -380,7 +383,7 @@ class TableRows:
         )
         if criterion.part_fields:
             answer = criterion.parse_truth(vote.answer)
-            place = Cell(item, rater, vote.sample)
+            place = Cell(item, rater, vote.sample, origin=origin)
             self._add_parts(place, criterion, answer, vote.status, vote.probabilities)
 
     def table(
@@ -397,6 +400,9 @@ class TableRows:
             name: np.array(column, dtype=kind)
             for (name, kind), column in zip(_COLUMNS.items(), columns, strict=True)
         }
+        names, origins = tuple(self.raters), defaultdict[str, set[str]](set)
+        for at in np.flatnonzero(arrays["origin"] != None):  # noqa: E711
+            origins[names[arrays["rater"][at]][1]].add(arrays["origin"][at])
         if self.repeated:
             items, spans = zip(*self.repeated, strict=True)
             repeated = np.array(items, dtype=np.int64), np.array(spans, dtype=np.int64)
@@ -404,12 +410,12 @@ class TableRows:
             arrays = _expand(arrays, *repeated)
         return VotesTable(
             criteria=tuple(self.criteria),
-            raters=tuple(self.raters),
+            raters=names,
             item_ids=item_ids,
             scores=scores,
             notes=notes,
             outcomes={place: tuple(known) for place, known in self.outcomes.items()},
-            origins=self.origins,
+            origins={judge: frozenset(found) for judge, found in origins.items()},
             tied=np.array(self.tied, dtype=np.int64).reshape(-1, 2),
             **arrays,
         )
