@@ -145,9 +145,7 @@ class CriterionGrader(Grader):
         self.warm_prefix = warm_prefix
         self.shuffle_options = shuffle_options
         self.criteria_per_call = _read_llm_calls(llm_calls)
-        if seed is not None and not is_whole(seed):
-            raise ArgumentError(f"seed must be an integer or None; got {seed!r}")
-        self.seed = seed or 0
+        self.seed = _read_seed(seed)
         self._system_prompts = (system_prompt, multi_choice_system_prompt)
         warn_of_equal_samples(self.members)
 
@@ -345,6 +343,12 @@ def _make_rule(escalation: EscalationConfig | None, members: Sequence[PanelMembe
         per_criterion=dict(escalation.per_criterion),
         band=escalation.band,
     )
+
+
+def _read_seed(given: int | None) -> int:
+    if given is not None and not is_whole(given):
+        raise ArgumentError(f"seed must be an integer or None; got {given!r}")
+    return given or 0
 
 
 def _read_llm_calls(llm_calls: LLMCalls) -> int:

@@ -175,9 +175,8 @@ def report_html(
         "chunk": CHUNK,
         "live": None if live is None else {**live, "forms": _forms(read)},
     }
-    cut = details.truncation
-    content["run"] = {**_run_summary(read, found), "most_chars": cut.most, "n_cut": cut.n_cut}
-    content["strings"] = strings.texts
+    cut = {"most_chars": details.truncation.most, "n_cut": details.truncation.n_cut}
+    content |= {"run": {**_run_summary(read, found), **cut}, "strings": strings.texts}
     return page(
         title=f"{run.experiment_name} · autorubric report",
         scripts=_SCRIPTS if live is None else (*_SCRIPTS[:-1], "live.js", _SCRIPTS[-1]),
