@@ -96,6 +96,14 @@ ThresholdOption: TypeAlias = Annotated[
         "most probable answer]",
     ),
 ]
+CalibrationOption: TypeAlias = Annotated[
+    list[Path] | None,
+    option(
+        "--calibration",
+        "FILE",
+        "For soft votes: file of a calibration, written by ProbabilityCalibration.save. Repeatable.",
+    ),
+]
 
 
 def thresholds_of(given: Sequence[str] | None) -> dict[str, float] | None:
@@ -152,6 +160,7 @@ class PanelOptions(Models):
     ] = None
     votes: VotesOption = None
     threshold: ThresholdOption = None
+    calibration: CalibrationOption = None
 
     def settings(self) -> dict[str, Any]:
         """Return the settings of models, other than the cache folder."""
@@ -162,6 +171,7 @@ class PanelOptions(Models):
         """Return the policies that are set, as arguments of a grader or fields of a run file."""
         policies = {**aggregation_policies(self.aggregation), "on_failure": self.on_failure}
         policies |= {"votes": self.votes, "thresholds": thresholds_of(self.threshold)}
+        policies["calibrations"] = self.calibration and [one.absolute() for one in self.calibration]
         return {name: given for name, given in policies.items() if given is not None}
 
     def grader(self, names: Sequence[str]) -> autorubric.CriterionGrader:

@@ -27,6 +27,7 @@ from autorubric.cli.options import (
 from autorubric.cli.output import print_result, run_blocks
 from autorubric.cli.panel import (
     METHODS,
+    CalibrationOption,
     JudgeNames,
     PanelOptions,
     ThresholdOption,
@@ -93,6 +94,7 @@ class PolicyOptions:
     ] = None
     votes: VotesOption = None
     threshold: ThresholdOption = None
+    calibration: CalibrationOption = None
 
     def changes(self) -> dict[str, Any]:
         """Return the policies that are set, as keywords of `EvalResult.rescore`."""
@@ -105,6 +107,7 @@ class PolicyOptions:
             "on_failure": self.on_failure,
             "votes": self.votes,
             "thresholds": thresholds_of(self.threshold),
+            "calibrations": self.calibration,
             "judge_weights": read_numbers("--weight", "JUDGE=W", "gpt-6-luna=2", self.weight),
         }
         return {name: value for name, value in policies.items() if value is not None}

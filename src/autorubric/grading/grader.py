@@ -7,6 +7,7 @@ import json
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from autorubric.criteria.comparative import ComparativeCriterion
@@ -16,7 +17,7 @@ from autorubric.errors import ArgumentError
 from autorubric.grading.base import Grader, GraderDescription
 from autorubric.judges.panel import panel_members
 from autorubric.judges.prompts import Material, PromptQuestion, compose, compose_batch
-from autorubric.scoring.calibration import ProbabilityCalibration, check_calibrated_judges
+from autorubric.scoring.calibration import ProbabilityCalibration, read_calibrations
 from autorubric.scoring.policies import AggregationPolicy, CannotAssessConfig
 from autorubric.scoring.report_builder import EscalationRule, GradingPolicy, build_report
 from autorubric.support.objects import is_whole
@@ -74,8 +75,8 @@ class CriterionGrader(Grader):
             CANNOT_ASSESS and NA.
         thresholds: For soft votes, probability of the positive answer from which on a binary criterion is
             met, by criterion name; by default, the most probable answer is the verdict.
-        calibrations: For soft votes, calibrations of judges' probabilities from `calibrate_probabilities`, at
-            most one for each judge. Votes keep the judge's own probabilities.
+        calibrations: For soft votes, calibrations of judges' probabilities from `calibrate_probabilities`, or
+            their files, at most one for each judge. Votes keep the judge's own probabilities.
         seed: Seed for all random choices; None means 0.
         escalation: A second panel, which alone decides the criteria on which `judges` are unsure.
         stop_when_decided: Whether to skip votes that can no longer change a criterion's verdict. Votes are
@@ -109,7 +110,7 @@ class CriterionGrader(Grader):
         on_failure: OnFailure = "conservative",
         votes: VoteMode = "hard",
         thresholds: Mapping[str, float] | None = None,
-        calibrations: Sequence[ProbabilityCalibration] = (),
+        calibrations: Sequence[ProbabilityCalibration | str | Path] = (),
         seed: int | None = None,
         escalation: EscalationConfig | None = None,
         stop_when_decided: bool = False,
@@ -131,7 +132,7 @@ class CriterionGrader(Grader):
                 on_failure=on_failure,
                 votes=votes,
                 thresholds=thresholds or {},
-                calibrations=calibrations,
+                calibrations=read_calibrations(calibrations, [one.judge_id for one in self.members]),
             ),
             cannot_assess=cannot_assess_config or CannotAssessConfig(),
             length_penalty=length_penalty,
@@ -141,7 +142,6 @@ class CriterionGrader(Grader):
         )
         if votes == "soft" and stop_when_decided:
             raise ArgumentError("stop_when_decided has no effect on soft votes, which all count; omit one")
-        check_calibrated_judges(calibrations, [member.judge_id for member in self.members])
         self.warm_prefix = warm_prefix
         self.shuffle_options = shuffle_options
         self.criteria_per_call = _read_llm_calls(llm_calls)

@@ -17,7 +17,7 @@ from autorubric.runs.differences import digest, mapping_in
 from autorubric.runs.items import ItemResult
 from autorubric.runs.manifest import read_manifest
 from autorubric.runs.reopen import StoredRun, reopen, stored_policy
-from autorubric.scoring.calibration import ProbabilityCalibration, check_calibrated_judges
+from autorubric.scoring.calibration import ProbabilityCalibration, read_calibrations
 from autorubric.scoring.policies import AggregationPolicy, CannotAssessConfig
 from autorubric.support.blocks import Block, ScalarBlock, render_text
 from autorubric.support.objects import Json, is_number
@@ -34,7 +34,7 @@ class Policies(TypedDict, total=False):
     on_failure: str  # how an unreadable reply counts: `conservative` or `exclude`
     votes: str  # whether answers (`hard`) or probabilities (`soft`) are combined
     thresholds: Mapping[str, float]  # for soft votes; see `CriterionGrader`
-    calibrations: Sequence[ProbabilityCalibration]  # for soft votes; see `CriterionGrader`
+    calibrations: Sequence[ProbabilityCalibration | str | Path]  # for soft votes; see `CriterionGrader`
     cannot_assess_config: CannotAssessConfig  # how to count criteria that the panel could not assess
     normalize: bool  # whether to scale the score to [0, 1]
     judge_weights: Mapping[str, float]  # positive weights by judge id; omitted judges keep their weights
@@ -90,7 +90,8 @@ def _policies_entry(path: Path, rubric: Rubric | None, policies: Policies) -> di
                 name: kept for name, kept in before.items() if name not in ("thresholds", "calibrations")
             }
         judges = mapping_in(mapping_in(read_manifest(path), "asking"), "judges")
-        check_calibrated_judges(policies.get("calibrations", ()), list(judges))
+        if "calibrations" in chosen:
+            chosen["calibrations"] = read_calibrations(chosen["calibrations"], list(judges))
         policy = AggregationPolicy.of(**{**before, **chosen})
         if policy.votes == "soft" and before_policy.stop_when_decided:
             raise ArgumentError(

@@ -209,6 +209,8 @@ class RunFile(_Section):
     """Whether the judges' answers or their probabilities are combined."""
     thresholds: Mapping[str, Share] = Field(default_factory=dict)
     """For soft votes, the probability from which on a binary criterion is met, by criterion name."""
+    calibrations: tuple[Path, ...] = ()
+    """For soft votes, files of calibrations of the judges' probabilities."""
     cannot_assess: Annotated[CannotAssessConfig, _under("strategy")] = CannotAssessConfig()
     """How criteria without a judgment are counted."""
     length_penalty: FileLengthPenalty | None = None

@@ -85,6 +85,7 @@ def set_up(file: RunFile, judges: Sequence[JudgeLike] | None = None) -> RunSetup
     few_shot, penalty = file.few_shot, file.length_penalty
     grader = CriterionGrader(
         judges=panel,
+        calibrations=[file.folder / one for one in file.calibrations],
         cannot_assess_config=file.cannot_assess,
         length_penalty=None if penalty is None else LengthPenalty(**penalty.model_dump()),
         training_data=None if few_shot is None else _dataset(few_shot.data, file.folder, rubric),

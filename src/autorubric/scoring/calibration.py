@@ -137,12 +137,19 @@ class ProbabilityCalibration(BaseModel, frozen=True, extra="forbid"):
         return {**given, **{label: answered * p for label, p in zip(labels, made, strict=True)}}
 
 
-def check_calibrated_judges(calibrations: Sequence[ProbabilityCalibration], judges: Collection[str]) -> None:
-    """Check that each calibration is of a different judge of the panel."""
-    ids = [one.judge for one in calibrations]
+def read_calibrations(
+    given: Sequence[ProbabilityCalibration | str | Path], judges: Collection[str]
+) -> tuple[ProbabilityCalibration, ...]:
+    """Return calibrations, some of them read from files, each of a different judge of the panel."""
+    made = tuple(
+        one if isinstance(one, ProbabilityCalibration) else ProbabilityCalibration.from_file(one)
+        for one in given
+    )
+    ids = [one.judge for one in made]
     if wrong := [judge for judge in ids if judge not in judges or ids.count(judge) > 1]:
         told = "has two calibrations" if wrong[0] in judges else f"is not in the panel: {', '.join(judges)}"
         raise ArgumentError(f"calibrations: judge {wrong[0]!r} {told}")
+    return made
 
 
 def calibrated_shares(
