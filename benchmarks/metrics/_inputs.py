@@ -73,6 +73,7 @@ def binary_votes(n_items: int, n_criteria: int, n_judges: int, seed: int = 0) ->
         rater=np.repeat(who, cells),
         sample=np.repeat(samples, cells),
         order=np.full(n, None, dtype=object),
+        origin=np.full(n, None, dtype=object),
         code=codes,
         label=np.array(["UNMET", "MET"], dtype=object)[codes],
         value=codes.astype(float),
