@@ -116,11 +116,13 @@ class ProbabilityCalibration(BaseModel, frozen=True, extra="forbid"):
         """Check that the calibration was fitted on this criterion, or part of a criterion.
 
         Raises:
-            ArgumentError: If it was not, or if the criterion has changed.
+            ArgumentError: If it was not, or if the criterion or the file of the calibration has changed.
         """
-        name = criterion.name or ""
-        if self.questions.get(name) != QUESTIONS.of(criterion):
+        name, answers = criterion.name or "", [one for one in criterion.answers() if not one.na]
+        is_other = self.questions.get(name) != QUESTIONS.of(criterion)
+        if is_other or len(self.parameters[name]) != len(answers):
             told = "another question" if name in self.questions else f"only {', '.join(self.questions)}"
+            told = told if is_other else f"{len(self.parameters[name])} answers, not {len(answers)}"
             raise ArgumentError(
                 f"the calibration of judge {self.judge!r} does not apply to criterion {name!r}: it was "
                 f"fitted on {told}. Calibrate again on labelled items with this rubric"

@@ -62,7 +62,9 @@ def image_part(image: str | Path | bytes, *, sha256: str | None = None) -> dict[
         url = _data_url(image)
     elif isinstance(image, Path) or not _ADDRESS.fullmatch(image):
         try:
-            url = _data_url(Path(image).read_bytes())
+            # Devices and pipes have no size, and could fill the memory.
+            with Path(image).open("rb") as file:
+                url = _data_url(file.read(LARGEST_IMAGE + 1))
         except (OSError, ValueError) as error:
             raise FileError.whole(image, f"no image: {error}") from None
     found = read_image({"url": url, "sha256": sha256}, "image", "")
@@ -105,7 +107,7 @@ def _data_url(data: bytes) -> str:
 
 def _media_type(data: bytes) -> str:
     if len(data) > LARGEST_IMAGE:
-        raise ArgumentError(f"the image has {len(data):,} bytes; allowed: at most {LARGEST_IMAGE:,}")
+        raise ArgumentError(f"the image has more than {LARGEST_IMAGE:,} bytes; make it smaller")
     kind = _KINDS.match(data)
     if kind is None:
         raise ArgumentError("not a PNG, JPEG, GIF or WebP image; convert it to one of these formats")

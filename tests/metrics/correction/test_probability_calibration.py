@@ -294,6 +294,10 @@ def test_a_calibration_is_only_for_its_judge_model_and_criteria(
     renamed = Rubric([BINARY.model_copy(update={"name": "plain"})])
     with pytest.raises(ArgumentError, match="criterion 'plain': it was fitted on only clear, tone"):
         graded({"i": {}}, [Stating(stated)], tmp_path / "renamed", renamed, calibrations=[calibration])
+    shorter = {**calibration.parameters, "clear": calibration.parameters["clear"][:1]}
+    changed = calibration.model_copy(update={"parameters": shorter})
+    with pytest.raises(ArgumentError, match="criterion 'clear': it was fitted on 1 answers, not 2"):
+        distorted.rescore(calibrations=[changed])
 
 
 def test_what_cannot_be_calibrated_is_refused(tmp_path: Path) -> None:
