@@ -6,6 +6,7 @@ import itertools
 import math
 import random
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -317,6 +318,23 @@ def test_both_orders_of_a_pair_are_averaged() -> None:
         soft_vote("a", criterion, {"first": 0.2, "second": 0.8}, order=names[::-1]),
     ]
     assert panel(criterion, cast).mean_value == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("kind", ["comparative", "comparative with a margin"])
+def test_opposite_preferences_in_both_orders_are_a_tie(kind: str) -> None:
+    """As with hard votes, neither candidate wins because of the position."""
+    criterion = bound(KINDS[kind]())
+    first, *_, second = criterion.answers()
+    names = tuple(PAIR.candidates)
+    cast = [
+        soft_vote("a", criterion, {first.label: 1.0}, order=names),
+        soft_vote("a", criterion, {second.label: 1.0}, order=names[::-1]),
+    ]
+    answered = [replace(one, answer=own.code) for one, own in zip(cast, (first, second), strict=True)]
+    found, hard = panel(criterion, cast), panel(criterion, answered, AggregationPolicy())
+    assert found.answer is not None and hard.answer is not None
+    assert (found.answer.code, found.tie) == (hard.answer.code, hard.tie)
+    assert (found.answer.label, found.mean_value) == ("tie", pytest.approx(0.5))
 
 
 def test_thresholds_decide_binary_criteria() -> None:

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias
 from autorubric.criteria.base import BaseCriterion
 from autorubric.criteria.values import Answer, Level
 from autorubric.errors import ReplyError
-from autorubric.scoring.votes import JudgeVote, Probabilities
+from autorubric.scoring.votes import JudgeVote, Probabilities, prefers_alike
 from autorubric.support.reading_errors import short_repr
 
 ABSTENTION: Final = "CANNOT_ASSESS"
@@ -131,6 +131,11 @@ def most_probable(
         return leading[0], False
     sign = 1.0 if criterion.weight >= 0 else -1.0
     valued = [one for one in leading if not one.abstains] or leading
+    if criterion.level == "ranking" and not all(prefers_alike(one.code, valued[0].code) for one in valued):
+        # As with hard votes, preferences for both candidates of a pair are a tie.
+        middle = criterion.answer_at(0.5)
+        if middle.code is not None:
+            return middle, True
     return min(valued, key=lambda one: (sign * (one.value or 0.0), one.index or 0, str(one.label))), True
 
 
