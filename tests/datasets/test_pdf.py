@@ -74,6 +74,15 @@ def test_a_scan_has_no_text(tmp_path: Path) -> None:
         pdf_submission(tmp_path / "scan.pdf")
 
 
+def test_pages_without_text_are_marked(tmp_path: Path) -> None:
+    """A judge must not take what a scanned page shows for absent."""
+    pytest.importorskip("pypdf")
+    (tmp_path / "a.pdf").write_bytes(pdf("First page", "", "Third page"))
+    assert pdf_submission(tmp_path / "a.pdf") == "\n\n".join(
+        ["First page", "[page 2 has no text to extract]", "Third page"]
+    )
+
+
 @pytest.mark.parametrize(("as_", "module"), [("text", "pypdf"), ("images", "pypdfium2")])
 def test_the_libraries_are_an_extra(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, as_: Any, module: str
