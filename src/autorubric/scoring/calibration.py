@@ -143,6 +143,8 @@ def read_calibrations(
     given: Sequence[ProbabilityCalibration | str | Path], judges: Collection[str]
 ) -> tuple[ProbabilityCalibration, ...]:
     """Return calibrations, some of them read from files, each of a different judge of the panel."""
+    if isinstance(given, str | Path | ProbabilityCalibration):
+        raise ArgumentError(f"calibrations must be a list; got {type(given).__name__}. Write [calibration]")
     made = tuple(
         one if isinstance(one, ProbabilityCalibration) else ProbabilityCalibration.from_file(one)
         for one in given

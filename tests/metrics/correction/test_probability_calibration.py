@@ -173,6 +173,12 @@ def test_order_and_name_of_items_do_not_matter(distorted: EvalResult, tmp_path: 
     assert calibrate_probabilities(distorted, other).data != found.data
 
 
+def test_a_single_calibration_is_not_a_list(distorted: EvalResult) -> None:
+    """A path would otherwise be read as a list of letters."""
+    with pytest.raises(ArgumentError, match=r"must be a list; got str"):
+        distorted.rescore(calibrations="calibration.json")
+
+
 def test_the_split_can_be_given_and_seeded(distorted: EvalResult) -> None:
     """Held-out items are a share, by a seed, or ids; too few are refused."""
     ids = [f"i{at}" for at in range(0, 400, 2)]
@@ -322,7 +328,7 @@ def test_what_cannot_be_calibrated_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ArgumentError, match=r"criterion 'tone' has . labelled items to fit on"):
         calibrate_probabilities(graded(few, [Stating(stated)], tmp_path / "few"))
     with pytest.raises(ArgumentError, match="method must be one of"):
-        calibrate_probabilities(two, judge="a", method="bayes")  # type: ignore[arg-type]
+        calibrate_probabilities(two, judge="a", method="bayes")
 
 
 def test_a_file_is_read_back_and_validated(fitted: dict[str, ProbabilityCalibration], tmp_path: Path) -> None:
