@@ -181,7 +181,7 @@ class RunWriter:
         )
         manifest = self._opened.manifest
         judges = mapping_in(mapping_in(manifest, "asking"), "judges")
-        found: Any = manifest.get("moving_targets") or []
+        found: Any = manifest.get("model_aliases") or []
         for judge, served in self._served.items():
             # Servers name a model without its provider.
             name = str(mapping_in(judges, judge).get("model", judge)).rpartition("/")[2]
@@ -189,7 +189,7 @@ class RunWriter:
             if told not in found and (
                 name.endswith("-latest") or {one.rpartition("/")[2] for one in served} != {name}
             ):
-                manifest["moving_targets"] = found = [*found, told]
+                manifest["model_aliases"] = found = [*found, told]
                 self._opened.notices.append(told)
 
     def finish(self, done: GradedItem) -> None:
