@@ -198,7 +198,7 @@ def _similar_ids(item: str, ids: Sequence[str]) -> str:
 
 
 def _votes_blocks(reports: Sequence[EnsembleCriterionReport], labels: Any) -> list[TableBlock]:
-    """Return a table of each criterion's label, if any, and its votes with reasons, and one of probabilities."""
+    """Return a table of labels and of votes with their reasons, and one of probabilities if there are any."""
     rows: list[tuple[Cell, ...]] = []
     shares: list[tuple[Cell, ...]] = []
     for report in reports:

@@ -347,16 +347,22 @@ class EvalRunner:
     def _batches_of(self, opened: OpenRun, budget: SpendingLimit | None) -> BatchQueue | None:
         """Return the run's batches; None if it does not use any."""
         record, uses_batches = opened.store.path / BATCHES, self.config.batch or self.config.finish_direct
-        if not uses_batches and not record.exists():
-            return None
+        if not record.exists():
+            if self.config.finish_direct:
+                raise RunError(
+                    f"{opened.store.path} has no batches. Check --name (experiment_name), or omit "
+                    "--finish-direct (finish_direct) to send all requests directly"
+                )
+            if not uses_batches:
+                return None
         # Imported late: few runs have batches.
         from autorubric.llm.batches import BatchQueue
 
         queue = BatchQueue(record, opened.store.mark, finish_direct=self.config.finish_direct)
         if not uses_batches and queue.is_unused:
             raise RunError(
-                f"{opened.store.path} has batches whose replies were not used yet. Pass --batch (batch=True) "
-                "to collect them, or --finish-direct (finish_direct=True) to send what is left directly"
+                f"{opened.store.path} has batches and is not complete. Pass --batch (batch=True) to continue "
+                "with batches, or --finish-direct (finish_direct=True) to send what is left directly"
             )
         if uses_batches and budget is not None:
             queue.count_spending(budget)

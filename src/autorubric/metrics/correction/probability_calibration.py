@@ -69,8 +69,8 @@ def calibrate_probabilities(
 
     Raises:
         ArgumentError: If the 95% interval of the held-out improvement of the log loss or of the Brier score
-            is not above 0, if there are fewer than 10 held-out items or items to fit a criterion on, or if the
-            judge has no probabilities or has them from several backends or models.
+            is not above 0, if there are fewer than 10 held-out items or items to fit a criterion on, or if
+            the judge has no probabilities or has them from several backends or models.
 
     References:
         [1] C. Guo et al. (2017), On calibration of modern neural networks, ICML 34, 1321-1330.
