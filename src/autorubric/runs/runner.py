@@ -176,7 +176,7 @@ class RunWriter:
         The latter also go into the manifest.
         """
         self._opened.notices.extend(
-            f"votes of {judge!r} without probabilities, which count as certain of their answer: {n:,}"
+            f"judge {judge!r}: votes that have no probabilities and count as certain of their answers: {n:,}"
             for judge, n in (+self._certain).items()
         )
         manifest = self._opened.manifest

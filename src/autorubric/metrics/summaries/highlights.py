@@ -184,7 +184,8 @@ def _mixed_levels_note(rater: RaterReport, name: str) -> str:
     counts = [
         f"{levels.count(level)} {level}" for level in ("binary", "nominal", "ordinal") if level in levels
     ]
-    mixed = f"; the mean combines {' and '.join(counts)} criteria" if len(counts) > 1 else ""
+    listed = " and ".join([", ".join(counts[:-1]), counts[-1]])
+    mixed = f"; the mean combines {listed} criteria" if len(counts) > 1 else ""
     return f"{mixed}; kappa uses quadratic weights on ordinal criteria"
 
 
