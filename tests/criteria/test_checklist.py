@@ -204,5 +204,5 @@ def test_a_checklist_of_one_item_is_measured(tmp_path: Path) -> None:
         show_progress=False,
     )
     whole, part = run.compute_metrics().per_criterion
-    assert (whole.name, whole.rmse) == ("steps", 0.0)
-    assert (part.name, part.accuracy) == ("steps/label", 1.0)
+    assert (whole.name, whole.criterion_type) == ("steps", "interval")
+    assert (part.name, part.criterion_type, part.n_samples) == ("steps/label", "binary", 1)

@@ -212,12 +212,11 @@ def _votes_blocks(reports: Sequence[EnsembleCriterionReport], labels: Any) -> li
             rows.append((*key, answer, vote.reason_shown or vote.error or ""))
             if vote.probabilities_shown:
                 shares.append((*key, vote.probabilities_shown))
-    columns = ("criterion", "by", "sample", "answer", "reason")
-    votes = TableBlock(title="Votes", columns=columns, rows=tuple(rows))
+    columns = ("criterion", "by", "sample")
+    votes = TableBlock(title="Votes", columns=(*columns, "answer", "reason"), rows=tuple(rows))
     if not shares:
         return [votes]
-    columns = ("criterion", "by", "sample", "probabilities")
-    return [votes, TableBlock(title="Probabilities", columns=columns, rows=tuple(shares))]
+    return [votes, TableBlock(title="Probabilities", columns=(*columns, "probabilities"), rows=tuple(shares))]
 
 
 def _answer_words(answer: Any) -> str:

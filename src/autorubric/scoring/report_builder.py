@@ -378,6 +378,8 @@ def _describe_failures(reports: Reports, scored: TreeScore) -> str | None:
         messages.append(f"unreadable replies, counted as the conservative answer, decided {names}")
     elif scored.score is None and not gates:
         whys = ", ".join(f"{report.name} ({_why_unscored(report)})" for report in reports[:5])
+        if all(report.status == "not_asked" for report in reports):
+            whys = "no judge voted; recorded votes are found by item id (--id COL) and criterion name"
         messages.append(f"no score: {whys}")
     return "; ".join([*gates, *messages]) or None
 
