@@ -69,6 +69,16 @@ def test_a_dataset_is_graded_by_a_decision_model(
     assert "no reason given by this kind of judge" in page
 
 
+def test_values_of_soft_votes_are_shown(cli: Cli, dataset: str, openai_server: OpenAIServer) -> None:
+    """Since they do not follow from the answers, as those of hard votes do."""
+    judge = ["--judge", "decision:jev-1", "--api-base", openai_server.api_base]
+    for votes in ("soft", "hard"):
+        assert cli("eval", dataset, *judge, "--votes", votes, "--name", votes).code == 0
+        shown = cli("show", f"experiments/{votes}", "--item", "a")
+        (head,) = [row for row in shown.out.splitlines() if row.startswith("criterion  weight")]
+        assert ("value" in head.split()) == (votes == "soft")
+
+
 def test_a_dry_run_says_what_an_estimate_cannot_know(
     cli: Cli, dataset: str, openai_server: OpenAIServer
 ) -> None:
