@@ -450,11 +450,13 @@ def _rater_warnings(who: str, rater: RaterMetrics, reasons: Mapping[str, Reason]
     for one in rater.per_criterion:
         for name, reason in one.reasons.items():
             on.setdefault((name, reason), []).append(one.name)
-    total = len(rater.per_criterion)
+    groups: dict[tuple[Reason, tuple[str, ...]], list[str]] = {}
     for (name, reason), names in on.items():
-        found.append(
-            f"{who}: {name} is undefined ({reason}) on {len(names)} of {total} criteria: {join_names(names)}"
-        )
+        groups.setdefault((reason, tuple(names)), []).append(name)
+    total = len(rater.per_criterion)
+    for (reason, where), figures in groups.items():
+        what = f"{', '.join(figures)} {'is' if len(figures) == 1 else 'are'} undefined ({reason})"
+        found.append(f"{who}: {what} on {len(where)} of {total} criteria: {join_names(where)}")
     return found
 
 
