@@ -347,14 +347,8 @@ class EvalRunner:
     def _batches_of(self, opened: OpenRun, budget: SpendingLimit | None) -> BatchQueue | None:
         """Return the run's batches; None if it does not use any."""
         record, uses_batches = opened.store.path / BATCHES, self.config.batch or self.config.finish_direct
-        if not record.exists():
-            if self.config.finish_direct:
-                raise RunError(
-                    f"{opened.store.path} has no batches. Check --name (experiment_name), or omit "
-                    "--finish-direct (finish_direct) to send all requests directly"
-                )
-            if not uses_batches:
-                return None
+        if not uses_batches and not record.exists():
+            return None
         # Imported late: few runs have batches.
         from autorubric.llm.batches import BatchQueue
 
