@@ -50,13 +50,15 @@ def test_a_dataset_is_graded_by_a_decision_model(
 ) -> None:
     """One request an item; `show` says that there are no reasons and prints the probabilities."""
     monkeypatch.setenv("COLUMNS", "240")
-    judge = ["--judge", "decision:jev-1#openai", "--api-base", openai_server.api_base]
-    ran = cli("eval", dataset, *judge, "--name", "run")
+    judge = ["--judge", "fast=decision:jev-1#openai", "--api-base", openai_server.api_base]
+    ran = cli("eval", dataset, *judge, "--judge", "lexical", "--name", "run")
     assert ran.code == 0, ran.err
     assert [one["path"] for one in openai_server.log()] == ["/v1/decisions"] * 4
     shown = cli("show", "experiments/run", "--item", "a")
     assert "no reason given by this kind of judge" in shown.out
-    assert f"% (decision model, openai {openai_server.api_base})" in shown.out
+    table = shown.out.partition("Probabilities\n")[2]
+    assert f"% (decision model, openai {openai_server.api_base})" in table
+    assert {row.split()[1] for row in table.splitlines()[2:] if row} == {"fast"}
     vote = json.loads(cli("show", "experiments/run", "--item", "a", "--json").out)["report"]["criteria"][0][
         "votes"
     ][0]
@@ -65,6 +67,16 @@ def test_a_dataset_is_graded_by_a_decision_model(
     assert cli("report", "experiments/run", "--out", "report.html").code == 0
     page = Path("report.html").read_text(encoding="utf-8")
     assert "no reason given by this kind of judge" in page
+
+
+def test_values_of_soft_votes_are_shown(cli: Cli, dataset: str, openai_server: OpenAIServer) -> None:
+    """Since they do not follow from the answers, as those of hard votes do."""
+    judge = ["--judge", "decision:jev-1", "--api-base", openai_server.api_base]
+    for votes in ("soft", "hard"):
+        assert cli("eval", dataset, *judge, "--votes", votes, "--name", votes).code == 0
+        shown = cli("show", f"experiments/{votes}", "--item", "a")
+        (head,) = [row for row in shown.out.splitlines() if row.startswith("criterion  weight")]
+        assert ("value" in head.split()) == (votes == "soft")
 
 
 def test_a_dry_run_says_what_an_estimate_cannot_know(

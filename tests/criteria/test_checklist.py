@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
-from autorubric import ChecklistCriterion, CriterionGrader, Rubric
+from autorubric import ChecklistCriterion, CriterionGrader, DataItem, Rubric, RubricDataset, evaluate_sync
 from autorubric.criteria import Submission
 from autorubric.errors import ArgumentError, ReplyError
 from tests.doubles import TableJudge, in_loop
@@ -187,3 +188,21 @@ async def test_items_are_combined_as_the_criterion_says() -> None:
     wrong = CODE_QUALITY.model_copy(update={"aggregation": "median"})
     with pytest.raises(ArgumentError, match=r"'code_quality': part aggregation 'median' is not available"):
         await CriterionGrader(judges=panel).grade("text", Rubric([wrong]))
+
+
+def test_a_checklist_of_one_item_is_measured(tmp_path: Path) -> None:
+    """It has no list of answers either, since its answers are mappings."""
+    one = ChecklistCriterion(name="steps", items={"label": "It mentions a return label."})
+    assert one.answers() == ()
+    items = [DataItem(id="a", submission="The label is enclosed.", ground_truth={"steps": ["label"]})]
+    judge = TableJudge({"steps": {"label": True}}, "a")
+    run = evaluate_sync(
+        RubricDataset(rubric=Rubric([one]), items=items),
+        CriterionGrader(judges=[judge]),
+        experiment_name="run",
+        experiments_dir=tmp_path,
+        show_progress=False,
+    )
+    whole, part = run.compute_metrics().per_criterion
+    assert (whole.name, whole.criterion_type) == ("steps", "interval")
+    assert (part.name, part.criterion_type, part.n_samples) == ("steps/label", "binary", 1)

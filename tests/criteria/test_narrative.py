@@ -98,7 +98,7 @@ async def test_feedback_alone_gives_no_score() -> None:
     """A rubric of texts has nothing to score, and says so."""
     report = await CriterionGrader(judges=[TableJudge({"feedback": "Fine."})]).grade("text", Rubric([SIMPLE]))
     assert report.score is None
-    assert report.error == "no score: feedback has no value"
+    assert report.error == "no score: feedback (no value)"
 
 
 @in_loop

@@ -217,7 +217,7 @@ def test_the_cache_keeps_whole_replies_alone(openai_server: OpenAIServer, tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("model", "served", "is_moving"),
+    ("model", "served", "is_alias"),
     [
         ("jev-latest", "jev-latest", True),
         ("jev-1", "jev-1.0.3", True),
@@ -225,18 +225,18 @@ def test_the_cache_keeps_whole_replies_alone(openai_server: OpenAIServer, tmp_pa
         ("typesafe/jev-1.0.3", "jev-1.0.3", False),
     ],
 )
-def test_an_alias_is_a_moving_target(
-    openai_server: OpenAIServer, tmp_path: Path, model: str, served: str, is_moving: bool
+def test_an_alias_is_reported(
+    openai_server: OpenAIServer, tmp_path: Path, model: str, served: str, is_alias: bool
 ) -> None:
     """The run says so, now and when it is opened again."""
     openai_server.script({"do": "answer", "served": served}, repeat="last")
     result = _run(tmp_path, _judge(openai_server, model), dataset(2))
     for notices in (result.notices, EvalResult.from_experiment(tmp_path / "run").notices):
-        moving = [notice for notice in notices if "moving target" in notice]
-        assert len(moving) == is_moving
-        assert all(model in notice and served in notice for notice in moving)
+        found = [notice for notice in notices if "can refer to another version" in notice]
+        assert len(found) == is_alias
+        assert all(model in notice and served in notice for notice in found)
     manifest = (tmp_path / "run" / "manifest.json").read_text(encoding="utf-8")
-    assert ("moving target" in manifest) == is_moving
+    assert ("can refer to another version" in manifest) == is_alias
 
 
 def test_a_criterion_that_does_not_fit_stops_a_run_before_it_starts(

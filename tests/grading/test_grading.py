@@ -179,11 +179,11 @@ def test_nothing_left_to_score() -> None:
     """Open criteria, weights of zero and kinds without a measure give no score, and the error says which."""
     report = grade([table(a=None, b=None, fault=None)])
     assert (report.score, report.raw_score) == (None, None)
-    assert report.error == "no score: a is abstained, b is abstained, fault is abstained"
+    assert report.error == "no score: a (abstained), b (abstained), fault (abstained)"
     weightless = grade(
         [TableJudge({"a": "MET", "t": {"remark": "x"}})], Rubric([binary("a", 0.0), Remarks(name="t")])
     )
-    assert weightless.error == "no score: a has weight 0, t has no value"
+    assert weightless.error == "no score: a (weight 0), t (no value)"
 
 
 # Failures

@@ -196,5 +196,5 @@ def test_bonuses_alone_are_no_score() -> None:
     rubric = Rubric([binary("a"), binary("extra", bonus=True)])
     report = grade(rubric, {"a": "CANNOT_ASSESS", "extra": "MET"})
     assert report.score is None
-    assert report.error == "no score: a is abstained, extra is a bonus"
+    assert report.error == "no score: a (abstained), extra (bonus)"
     assert grade(rubric, {"a": "UNMET", "extra": "MET"}).score == 1.0

@@ -173,3 +173,15 @@ def test_bootstrap_resamples_items_with_a_seed():
     other = compute_metrics(given, dataset, bootstrap=True, seed=4)
     assert other.bootstrap != first.bootstrap
     assert compute_metrics(given, dataset).bootstrap is None
+
+
+def test_metrics_that_are_undefined_for_the_same_reason_share_a_warning():
+    """A criterion without labels does not bring a warning for each metric."""
+    other = Criterion(name="extra", requirement="More.", weight=1.0)
+    dataset = labelled([BINARY, other], {"clear": "MET"}, {"clear": "UNMET"})
+    verdicts = ("MET", "UNMET")
+    found = compute_metrics(run(*([report(BINARY, one), report(other, one)] for one in verdicts)), dataset)
+    (shared,) = (one for one in found.warnings if "(no_pairs) on" in one)
+    assert "kappa, accuracy," in shared and shared.endswith(
+        "are undefined (no_pairs) on 1 of 2 criteria: extra"
+    )

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from autorubric import Rubric
+from autorubric import ChecklistCriterion, Rubric
 from tests.reports.conftest import Browser, Reports, on_page
 from tests.reports.runs import HOSTILE, Scripted, graded, long_dataset, panel
 
@@ -544,15 +544,18 @@ class Described(Scripted):
 
 
 def test_guidelines_and_settings_of_models_are_shown(browser: Browser, tmp_path: Path) -> None:
-    """Guidelines are above the criteria; a temperature that is not set is the provider's default."""
+    """Guidelines are above the criteria, and parts below; the default temperature is the provider's."""
     dataset = long_dataset(2)
     assert dataset.rubric is not None
-    rubric = Rubric(list(dataset.rubric), guidelines="Judge only what is written.")
+    steps = ChecklistCriterion(name="steps", items={"label": "It mentions a return label."})
+    rubric = Rubric([*dataset.rubric, steps], guidelines="Judge only what is written.")
     changed = dataset.with_rubric(rubric)
     graded(tmp_path, changed, [Described("ann", 1.0)], "settings").to_html(tmp_path / "settings.html")
 
     def look(page: Any) -> None:
         assert page.locator(".guidelines").all_inner_texts() == ["Judge only what is written."]
+        part = page.locator("tr", has_text="steps/label").inner_text()
+        assert part.split("\t") == ["steps/label", "It mentions a return label.", "no 0.0, yes 1.0", "–"]
         rows = page.locator(".settings tr").all_inner_texts()
         assert [one.split("\t") for one in rows] == [
             ["model", "some/model"],

@@ -198,6 +198,13 @@ def test_finish_direct_asks_the_tail_at_once(kind: str, tmp_path: Path, openai_s
     assert len(direct) == (4 if kind == "openai" else 12)
 
 
+def test_finish_direct_needs_batches(tmp_path: Path, openai_server: OpenAIServer) -> None:
+    """A wrong name starts no run at the usual price."""
+    with pytest.raises(RunError, match="has no batches"):
+        _run(tmp_path, _config(openai_server), batch=False, finish_direct=True)
+    assert openai_server.log() == []
+
+
 def test_a_direct_run_does_not_pay_again(tmp_path: Path, openai_server: OpenAIServer) -> None:
     """While batches are outstanding, a run without batches is refused."""
     _run(tmp_path, _config(openai_server))

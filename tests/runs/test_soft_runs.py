@@ -236,7 +236,7 @@ def test_votes_that_were_not_asked_are_not_counted_as_certain(tmp_path: Path) ->
     grader = CriterionGrader(judges=[RecordedJudge.from_csv(path)], votes="soft")
     result = evaluate_sync(DATA, grader, experiments_dir=tmp_path, show_progress=False)
     assert [one for one in result.notices if "certain" in one] == [
-        "votes of 'm' without probabilities, which count as certain of their answer: 1"
+        "judge 'm': votes that have no probabilities and count as certain of their answers: 1"
     ]
 
 
@@ -245,7 +245,7 @@ def test_votes_without_probabilities_are_counted(tmp_path: Path) -> None:
     grader = CriterionGrader(judges=[probabilities, lambda request: None], votes="soft")
     result = evaluate_sync(DATA, grader, experiments_dir=tmp_path, show_progress=False)
     assert [one for one in result.notices if "certain" in one] == [
-        "votes of '<lambda>' without probabilities, which count as certain of their answer: 36"
+        "judge '<lambda>': votes that have no probabilities and count as certain of their answers: 36"
     ]
 
 

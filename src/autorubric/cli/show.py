@@ -172,7 +172,7 @@ def _show_item(run: Path, result: autorubric.EvalResult, item: str, *, prompts: 
     cut = f"{shown[:_WIDEST_TEXT]}\n[… {len(shown) - _WIDEST_TEXT:,} more characters]"
     blocks: list[Block] = [TextBlock(title=f"Item {item}", text=shown if len(shown) <= _WIDEST_TEXT else cut)]
     if found.report is not None:
-        blocks += [*found.report.blocks(), _votes_block(found.report.report, labels)]
+        blocks += [*found.report.blocks(), *_votes_blocks(found.report.report, labels)]
     if found.error is not None:
         blocks.append(TextBlock(title="Error", text=found.error))
     print_blocks([*blocks, *(block for one in exchanges or () for block in _exchange_blocks(one))])
@@ -197,20 +197,26 @@ def _similar_ids(item: str, ids: Sequence[str]) -> str:
     return f"the run has {len(ids)} items: {shown}; see: autorubric show RUN" if ids else "the run is empty"
 
 
-def _votes_block(reports: Sequence[EnsembleCriterionReport], labels: Any) -> TableBlock:
-    """Return a table of each criterion's label, if any, and its votes with their reasons."""
+def _votes_blocks(reports: Sequence[EnsembleCriterionReport], labels: Any) -> list[TableBlock]:
+    """Return a table of labels and of votes with their reasons, and one of probabilities if there are any."""
     rows: list[tuple[Cell, ...]] = []
+    shares: list[tuple[Cell, ...]] = []
     for report in reports:
         label = labels.get(report.name)
         if label is not None:
-            rows.append((report.name, "label", "", _answer_words(label), "", ""))
+            rows.append((report.name, "label", "", _answer_words(label), ""))
         for vote in report.votes:
-            answer = _answer_words(vote.answer) if vote.answer is not None else vote.status.replace("_", " ")
-            told = vote.reason_shown or vote.error or ""
-            rows.append((report.name, vote.judge_id, vote.sample, answer, told, vote.probabilities_shown))
-    columns = ("criterion", "by", "sample", "answer", "reason", "probabilities")
-    width = len(columns) - (not any(row[-1] for row in rows))
-    return TableBlock(title="Votes", columns=columns[:width], rows=tuple(row[:width] for row in rows))
+            has_answer = vote.answer is not None and vote.status != "abstained"
+            answer = _answer_words(vote.answer) if has_answer else vote.status.replace("_", " ")
+            key = (report.name, vote.judge_id, vote.sample)
+            rows.append((*key, answer, vote.reason_shown or vote.error or ""))
+            if vote.probabilities_shown:
+                shares.append((*key, vote.probabilities_shown))
+    columns = ("criterion", "by", "sample")
+    votes = TableBlock(title="Votes", columns=(*columns, "answer", "reason"), rows=tuple(rows))
+    if not shares:
+        return [votes]
+    return [votes, TableBlock(title="Probabilities", columns=(*columns, "probabilities"), rows=tuple(shares))]
 
 
 def _answer_words(answer: Any) -> str:

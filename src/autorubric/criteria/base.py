@@ -129,7 +129,7 @@ class BaseCriterion(Declaration):
     @cached_property
     def _declared_codes(self) -> tuple[Json, ...]:
         measuring = self._measuring_fields()
-        if len(measuring) != 1:
+        if len(measuring) != 1 or self.part_fields:
             return ()
         field = self.eval_fields[measuring[0]]
         return field.listed_replies() or (field.steps() if self.level == "ordinal" else ())

@@ -55,15 +55,17 @@ def questions_on(criterion: BaseCriterion, shown: Shown) -> list[DecisionQuestio
         return [_fit(criterion, "choice", asked, [*Shown.arrange(choices, shown), *known])]
     questions = []
     parts: list[tuple[str | None, BaseCriterion]] = [*criterion.part_fields.items()]
+    told = {key: f"{(one.name or '').rpartition('/')[2]}: {one.requirement or ''}" for key, one in parts}
     for key, part in parts or [(None, criterion)]:
-        text = f"{asked}\n{(part.name or '').rpartition('/')[2]}: {part.requirement or ''}" if key else asked
+        text = f"{asked}\n{told[key]}" if key else asked
         levels = [one for one in part.answer_choices() if not one.answer.abstains]
         levels.sort(key=lambda one: one.answer.value or 0.0)
         kind = "predicate" if part.level == "binary" else "score"
         questions.append(_fit(part, kind, text, levels)._replace(part=key))
     for one in abstentions or [_ABSTENTION]:
         wording = _IS_UNKNOWN if one is _ABSTENTION else _DOES_NOT_APPLY
-        text = neutralise_tokens(wording.format(label=one.label, question=asked))
+        whole = "\n".join([asked, *told.values()])
+        text = neutralise_tokens(wording.format(label=one.label, question=whole))
         no = AnswerChoice("", "no", "", one.answer)
         questions.append(DecisionQuestion("predicate", text, (no, one._replace(meaning="")), is_second=True))
     return questions

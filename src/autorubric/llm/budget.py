@@ -260,7 +260,7 @@ class SpendingLimit:
             return f"the limit max_calls={self._max_calls} was reached"
         return (
             f"the limit max_cost={self._max_cost:g} US dollars does not allow another request: "
-            f"{self.calls} requests cost {self.cost:g}"
+            f"{self.calls} requests count as {self.cost:g}"
         )
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from autorubric.metrics.figures.bias import BiasResult
 
 REASONS: Final[dict[str, str]] = {
-    "no_pairs": "no criterion has two answers to compare",
+    "no_pairs": "no pairs of values to compare",
     "no_ratings": "no ratings to compare",
     "no_values": "no answer has a value",
     "single_class": "all answers are the same",

@@ -159,7 +159,7 @@ def _damage_in(manifest: Mapping[str, Any]) -> str:
         ("shard", list),
         ("missing", list),
         ("unverified", list),
-        ("moving_targets", list),
+        ("model_aliases", list),
     ):
         if not isinstance(manifest.get(name), kind | None):
             return f"'{name}' must be of type {kind.__name__}"

@@ -53,8 +53,8 @@ class Notices:
 def notice_of_alias(judge: str, name: str, served: Iterable[str]) -> str:
     """Return the notice for a decision model whose name is not the version that the server reports."""
     return (
-        f"judge {judge!r}: {name} is a moving target, which can mean another version tomorrow; the answers "
-        f"are from {', '.join(sorted(served))}. Use the version as the model to repeat it"
+        f"judge {judge!r}: the model name {name} can refer to another version later; the server reported "
+        f"{', '.join(sorted(served))}. To be able to repeat the run, use the version as the model"
     )
 
 

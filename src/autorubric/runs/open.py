@@ -310,7 +310,7 @@ class _RunOpener:
         store.continue_items(index.count, index.open_from if index.open_votes else None)
         damage_notices = [one.when_resumed() for one in damages]
         warn_of_damage(damage_notices)
-        lasting = (*(now.get("unverified") or ()), *(now.get("moving_targets") or ()))
+        lasting = (*(now.get("unverified") or ()), *(now.get("model_aliases") or ()))
         index.notices.extend((*damage_notices, *lasting))
         return OpenRun(
             name=store.path.name,

@@ -92,7 +92,7 @@ def reopen(
     left = sum(offset < 0 for offset in index.lines) - len(index.affected)
     unfinished = [f"{left} of {len(dataset)} items are unfinished; resume the run"] if left else []
     missing = [f"missing: {part}" for part in manifest.get("missing") or ()]
-    lasting = (*(manifest.get("unverified") or ()), *(manifest.get("moving_targets") or ()))
+    lasting = (*(manifest.get("unverified") or ()), *(manifest.get("model_aliases") or ()))
     unverified = [str(notice) for notice in lasting]
     return StoredRun(
         dataset=dataset,

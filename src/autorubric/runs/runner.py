@@ -176,12 +176,12 @@ class RunWriter:
         The latter also go into the manifest.
         """
         self._opened.notices.extend(
-            f"votes of {judge!r} without probabilities, which count as certain of their answer: {n:,}"
+            f"judge {judge!r}: votes that have no probabilities and count as certain of their answers: {n:,}"
             for judge, n in (+self._certain).items()
         )
         manifest = self._opened.manifest
         judges = mapping_in(mapping_in(manifest, "asking"), "judges")
-        found: Any = manifest.get("moving_targets") or []
+        found: Any = manifest.get("model_aliases") or []
         for judge, served in self._served.items():
             # Servers name a model without its provider.
             name = str(mapping_in(judges, judge).get("model", judge)).rpartition("/")[2]
@@ -189,7 +189,7 @@ class RunWriter:
             if told not in found and (
                 name.endswith("-latest") or {one.rpartition("/")[2] for one in served} != {name}
             ):
-                manifest["moving_targets"] = found = [*found, told]
+                manifest["model_aliases"] = found = [*found, told]
                 self._opened.notices.append(told)
 
     def finish(self, done: GradedItem) -> None:
@@ -355,8 +355,8 @@ class EvalRunner:
         queue = BatchQueue(record, opened.store.mark, finish_direct=self.config.finish_direct)
         if not uses_batches and queue.is_unused:
             raise RunError(
-                f"{opened.store.path} has batches whose replies were not used yet. Pass --batch (batch=True) "
-                "to collect them, or --finish-direct (finish_direct=True) to send what is left directly"
+                f"{opened.store.path} has batches and is not complete. Pass --batch (batch=True) to continue "
+                "with batches, or --finish-direct (finish_direct=True) to send what is left directly"
             )
         if uses_batches and budget is not None:
             queue.count_spending(budget)

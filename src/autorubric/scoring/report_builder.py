@@ -377,7 +377,9 @@ def _describe_failures(reports: Reports, scored: TreeScore) -> str | None:
         names = ", ".join(swayed)
         messages.append(f"unreadable replies, counted as the conservative answer, decided {names}")
     elif scored.score is None and not gates:
-        whys = ", ".join(f"{report.name} {_why_unscored(report)}" for report in reports[:5])
+        whys = ", ".join(f"{report.name} ({_why_unscored(report)})" for report in reports[:5])
+        if all(report.status == "not_asked" for report in reports):
+            whys = "no judge voted; recorded votes are found by item id (--id COL) and criterion name"
         messages.append(f"no score: {whys}")
     return "; ".join([*gates, *messages]) or None
 
@@ -403,7 +405,7 @@ def _open_gates(reports: Reports, scored: TreeScore) -> list[str]:
 
 def _why_unscored(report: EnsembleCriterionReport) -> str:
     if report.status != "answered":
-        return f"is {report.status}"
+        return report.status.replace("_", " ")
     if report.score_value is not None and report.criterion.bonus:
-        return "is a bonus"
-    return "has no value" if report.score_value is None else f"has weight {report.criterion.weight:g}"
+        return "bonus"
+    return "no value" if report.score_value is None else f"weight {report.criterion.weight:g}"

@@ -301,12 +301,16 @@ class EnsembleEvaluationReport:
         from autorubric.support.blocks import ScalarBlock, TableBlock
 
         panel = len(self.judge_scores) > 1
-        columns = ("criterion", "weight", "answer", *(("agreement",) if panel else ()), "reason")
+        # With soft votes, the value does not follow from the answer.
+        soft = any(one.decision.probabilities is not None for one in self.report)
+        optional = (*(("value",) if soft else ()), *(("agreement",) if panel else ()))
+        columns = ("criterion", "weight", "answer", *optional, "reason")
         rows = tuple(
             (
                 one.name,
-                f"{one.criterion.weight:g}",
+                f"{one.criterion.weight:g}{' (gate)' if one.criterion.gate else ''}",
                 answer_text(one),
+                *((one.score_value,) if soft else ()),
                 *((one.agreement,) if panel else ()),
                 one.final_reason or one.error or "",
             )

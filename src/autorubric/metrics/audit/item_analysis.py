@@ -84,7 +84,7 @@ class ItemAnalysis(ResultBase):
         criteria: Analysis of each criterion.
         redundant: Pairs of criteria with |r| of at least `threshold`, sorted by decreasing |r|.
         threshold: Minimum |r| of a redundant pair.
-        dead: Names of the criteria that were never answered or never vary.
+        dead: Names of the criteria that have no values or never vary.
         weights: How strongly the ranking of the items depends on the weights.
         alpha: Cronbach's alpha over equally weighted criteria, on items that have every value.
         weighted_alpha: Cronbach's alpha over criteria weighted as in the score.
@@ -109,7 +109,7 @@ class ItemAnalysis(ResultBase):
         if not self.n_items:
             return f"No item analysis is possible: the rater {self.rater!r} has no values."
         if self.dead:
-            return f"First check the criteria that never vary or were never answered: {', '.join(self.dead)}."
+            return f"First check the criteria that never vary or have no values: {', '.join(self.dead)}."
         if self.redundant:
             pair = self.redundant[0]
             r = format_estimate(pair.correlation)

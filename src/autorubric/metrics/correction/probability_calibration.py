@@ -69,8 +69,8 @@ def calibrate_probabilities(
 
     Raises:
         ArgumentError: If the 95% interval of the held-out improvement of the log loss or of the Brier score
-            includes 0, if there are fewer than 10 held-out items or items to fit a criterion on, or if the
-            judge has no probabilities or has them from several backends or models.
+            is not above 0, if there are fewer than 10 held-out items or items to fit a criterion on, or if
+            the judge has no probabilities or has them from several backends or models.
 
     References:
         [1] C. Guo et al. (2017), On calibration of modern neural networks, ICML 34, 1321-1330.
@@ -218,7 +218,7 @@ def _held_out_losses(
         )
         if one.low <= 0:
             raise ArgumentError(
-                f"the {called} is refused, because its improvement cannot be distinguished from 0: on "
+                f"the {called} is refused, because the interval of its improvement is not above 0: on "
                 f"{len(places)} held-out items, the {name} is {one.before:.4f} before and {one.after:.4f} "
                 f"after, an improvement of {one.before - one.after:+.4f} [{one.low:+.4f}, {one.high:+.4f}]. "
                 "Label more items, or use the judge's probabilities"

@@ -231,14 +231,13 @@ def metric_blocks(
         _score_block(panel),
         _criteria_table(panel.per_criterion),
     ]
-    binary = [one for one in panel.per_criterion if isinstance(one, CriterionMetrics)]
+    answered = [one for one in panel.per_criterion if one.n_samples]
+    binary = [one for one in answered if isinstance(one, CriterionMetrics)]
     if binary:
         blocks.append(true_rates_table(map(_true_rates, binary)))
     if judges:
         blocks.append(_judges_table(judges))
-    categorical = [
-        one for one in panel.per_criterion if isinstance(one, CriterionMetrics | NominalCriterionMetrics)
-    ]
+    categorical = [one for one in answered if isinstance(one, CriterionMetrics | NominalCriterionMetrics)]
     if len(categorical) <= _MATRICES_SHOWN:
         blocks += [
             ConfusionBlock(

@@ -184,7 +184,8 @@ def _mixed_levels_note(rater: RaterReport, name: str) -> str:
     counts = [
         f"{levels.count(level)} {level}" for level in ("binary", "nominal", "ordinal") if level in levels
     ]
-    mixed = f"; the mean combines {' and '.join(counts)} criteria" if len(counts) > 1 else ""
+    listed = " and ".join([", ".join(counts[:-1]), counts[-1]])
+    mixed = f"; the mean combines {listed} criteria" if len(counts) > 1 else ""
     return f"{mixed}; kappa uses quadratic weights on ordinal criteria"
 
 
@@ -449,11 +450,13 @@ def _rater_warnings(who: str, rater: RaterMetrics, reasons: Mapping[str, Reason]
     for one in rater.per_criterion:
         for name, reason in one.reasons.items():
             on.setdefault((name, reason), []).append(one.name)
-    total = len(rater.per_criterion)
+    groups: dict[tuple[Reason, tuple[str, ...]], list[str]] = {}
     for (name, reason), names in on.items():
-        found.append(
-            f"{who}: {name} is undefined ({reason}) on {len(names)} of {total} criteria: {join_names(names)}"
-        )
+        groups.setdefault((reason, tuple(names)), []).append(name)
+    total = len(rater.per_criterion)
+    for (reason, where), figures in groups.items():
+        what = f"{', '.join(figures)} {'is' if len(figures) == 1 else 'are'} undefined ({reason})"
+        found.append(f"{who}: {what} on {len(where)} of {total} criteria: {join_names(where)}")
     return found
 
 

@@ -316,7 +316,7 @@ class JudgeReport(ResultBase):
         blocks += [
             true_rates_table(_true_rates(*one) for one in binary.items()),
             _pooled_table(pooled, panel.micro),
-            *_probability_tables(raters),
+            *_probability_tables(raters)[1:],
         ]
         if len(panel.by_scale) > 1 or any(few_items_each(one) is not None for one in raters.values()):
             blocks.append(_scales_table(raters))
@@ -345,6 +345,7 @@ class JudgeReport(ResultBase):
             if compared is not None:
                 blocks.append(_same_cells_table(compared))
             blocks += [_comparisons_table(raters), _failures_table(raters)]
+        blocks.append(_probability_tables(raters)[0])
         return _without_empty(blocks)
 
     def _rows(self) -> list[dict[str, Any]]:

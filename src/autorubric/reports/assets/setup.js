@@ -16,14 +16,13 @@ function settingsTable(caption, pairs) {
   return h("table", { class: "pairs" }, h("caption", { class: "hidden" }, visible(caption)), h("tbody", {}, pairs.map(([name, value]) => h("tr", {}, h("th", { scope: "row" }, nameOf(name.replaceAll("_", " "))), h("td", {}, said(value, "span", "text"))))));
 }
 function rubricOf(rubric, guidelines, title) {
-  const rows = rubric.filter((at) => !criteria[at].part_of);
   return section(title, null,
     guidelines.map((one) => said(one, "p", "text guidelines")),
     h("div", { class: "scroll-x" }, h("table", { class: "figures" }, h("caption", { class: "hidden" }, title),
       h("thead", {}, h("tr", {}, ["Criterion", "Requirement", "Answers", "Weight"].map((one) => h("th", { scope: "col" }, one)))),
-      h("tbody", {}, rows.map((at) => h("tr", {},
+      h("tbody", {}, rubric.map((at) => h("tr", {},
         h("th", { scope: "row" }, link(address("criteria", [at]), nameOf(criteria[at].name))),
         h("td", { "data-label": "Requirement" }, said(criteria[at].requirement || "–", "span", "text")),
         h("td", { "data-label": "Answers" }, !criteria[at].answers.length ? criteria[at].level : criteria[at].answers.map(([label, value], k) => [k ? ", " : null, said(label), value === null ? null : h("span", { class: "soft num" }, ` ${num(value, 1)}`)])),
-        h("td", { "data-label": "Weight" }, criteria[at].weight === undefined ? "–" : num(criteria[at].weight, Number.isInteger(criteria[at].weight) ? 0 : 2))))))));
+        h("td", { "data-label": "Weight" }, criteria[at].weight === undefined || criteria[at].part_of ? "–" : num(criteria[at].weight, Number.isInteger(criteria[at].weight) ? 0 : 2))))))));
 }
