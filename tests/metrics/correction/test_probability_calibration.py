@@ -328,7 +328,7 @@ def test_what_cannot_be_calibrated_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ArgumentError, match=r"criterion 'tone' has . labelled items to fit on"):
         calibrate_probabilities(graded(few, [Stating(stated)], tmp_path / "few"))
     with pytest.raises(ArgumentError, match="method must be one of"):
-        calibrate_probabilities(two, judge="a", method="bayes")
+        calibrate_probabilities(two, judge="a", method="bayes")  # type: ignore[arg-type]
 
 
 def test_a_file_is_read_back_and_validated(fitted: dict[str, ProbabilityCalibration], tmp_path: Path) -> None:
