@@ -13,7 +13,7 @@ import pytest
 
 from autorubric import Criterion, CriterionGrader, EvalResult, LexicalJudge, Rubric
 from autorubric.errors import ArgumentError, TokenUsage
-from autorubric.judges import JudgeRequest, ModelJudge
+from autorubric.judges import JudgeReply, JudgeRequest, ModelJudge
 from autorubric.llm import LLMClient, LLMConfig, ModelReply, ModelRequest
 from tests.doubles import ScriptedTransport, model_reply
 from tests.runs.runs import CountingJudge, run, small_dataset
@@ -239,3 +239,19 @@ def test_paid_calls_over_http_finish_items_in_order(
     assert stopped.stopped == next(iter(limit))
     assert [done.item.id for done in stopped.item_results if done.error is None] == ["i0", "i1", "i2", "i3"]
     assert 24 <= len(openai_server.outcomes()) <= 26
+
+
+def test_a_total_without_a_model_of_unknown_price_says_so(
+    tmp_path: Path, openai_server: OpenAIServer
+) -> None:
+    """Also if the other judges are no models; the total would otherwise look like that of all judges."""
+    model = LLMConfig(model="openai/unknown", api_base=openai_server.api_base)
+
+    def careful(request: JudgeRequest) -> JudgeReply:
+        return JudgeReply(answer="MET", cost=0.01)
+
+    both = run(tmp_path, None, grader=CriterionGrader(judges=[model, careful]))
+    assert both.total_completion_cost == pytest.approx(0.08)
+    assert both.notices == ("the cost excludes openai/unknown, whose price is unknown",)
+    alone = run(tmp_path, None, grader=CriterionGrader(judges=[model]), experiment_name="alone")
+    assert (alone.total_completion_cost, alone.notices) == (None, ())

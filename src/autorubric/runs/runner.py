@@ -413,7 +413,7 @@ class EvalRunner:
             opened.store.flush()
             results.write_snapshot(writer.votes)
         models = getattr(self.grader, "models", ())
-        if len(models) > 1 and results.tally.cost is not None:
+        if models and results.tally.cost is not None:
             from autorubric.llm.route import unknown_prices
 
             if unknown := unknown_prices(models):
