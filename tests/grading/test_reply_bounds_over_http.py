@@ -19,6 +19,7 @@ from autorubric import (
     Rubric,
     Submission,
 )
+from autorubric.grading.grader import LLMCalls
 from autorubric.support.objects import Json
 from tests.criteria.kinds import KINDS
 from tests.servers.fixtures import OpenAIServer
@@ -52,9 +53,11 @@ def grade(request: pytest.FixtureRequest, openai_server: OpenAIServer) -> Grade:
 def direct(openai_server: OpenAIServer) -> Grade:
     """Grades a text with the server's model over the direct transport."""
 
-    def run(rubric: Rubric, **settings: Any) -> EnsembleEvaluationReport:
+    def run(
+        rubric: Rubric, llm_calls: LLMCalls = "per_criterion", **settings: Any
+    ) -> EnsembleEvaluationReport:
         config = LLMConfig(model="judge-1", api_base=openai_server.api_base, retry_min_wait=0.0, **settings)
-        return rubric.grade_sync("Thank you.", CriterionGrader(llm_config=config))
+        return rubric.grade_sync("Thank you.", CriterionGrader(llm_config=config, llm_calls=llm_calls))
 
     return run
 
@@ -296,3 +299,35 @@ def test_a_server_that_refuses_the_length_of_a_list_is_asked_without_the_schema(
     report = compare(openai_server, "litellm", "xyz", mode="ranking", both_orders=False)
     assert (report.verdicts.asked, report.verdicts.answered) == (1, 1)
     assert "response_format" not in openai_server.log()[-1]["body"]
+
+
+@pytest.mark.parametrize("refused", [False, True])
+def test_a_server_with_a_grammar_gets_one_entry_per_criterion(
+    openai_server: OpenAIServer, direct: Grade, refused: bool
+) -> None:
+    """In the order of the prompt, so that a small model ends its list; a server may refuse this schema."""
+    if refused:
+        message = "Unsupported keyword prefixItems in response_format json_schema"
+        openai_server.script(
+            {"do": "status", "status": 400, "message": message}, {"do": "answer"}, repeat="last"
+        )
+    report = direct(Rubric([POLITE, TONE, CLEAR]), llm_calls="per_item")
+    assert {one.status for one in report.report} <= {"answered", "abstained"}
+    shapes = [one["properties"]["evaluations"] for one in schemas(openai_server)]
+    assert ["prefixItems" in one for one in shapes] == ([True, False] if refused else [True])
+    assert ["items" in one for one in shapes] == ([False, True] if refused else [False])
+    again = direct(Rubric([POLITE, TONE]), llm_calls="per_item")
+    assert {one.status for one in again.report} <= {"answered", "abstained"}
+
+
+def test_a_provider_without_a_grammar_gets_a_schema_that_stays_the_same(openai_server: OpenAIServer) -> None:
+    """A schema with the ids of a request would be compiled anew for each item."""
+    config = LLMConfig(
+        model="openai/judge-1", api_base=openai_server.api_base, transport="litellm", api_key="k"
+    )
+    for text in ("One.", "Two."):
+        grader = CriterionGrader(llm_config=config, llm_calls="per_item")
+        Rubric([POLITE, TONE]).grade_sync(text, grader)
+    one, other = schemas(openai_server)
+    assert one == other
+    assert "prefixItems" not in one["properties"]["evaluations"]

@@ -511,3 +511,9 @@ def test_a_batch_schema_asks_for_each_shape_once() -> None:
     for entry in mixed["properties"]["evaluations"]["items"]["anyOf"]:
         assert entry["required"][0] == "id"
         assert entry["additionalProperties"] is False
+    for prompt in (PROMPTS["batch_of_one_kind"], PROMPTS["batch_mixed"]):
+        assert prompt.schema.exact is not None
+        entries = prompt.schema.exact["properties"]["evaluations"]
+        ids = [entry["properties"]["id"]["enum"] for entry in entries["prefixItems"]]
+        assert [[key] for key in re.findall(r"^\[(c[0-9a-f]{4})\]", prompt.messages[-1].content, re.M)] == ids
+        assert entries["minItems"] == entries["maxItems"] == len(ids)

@@ -25,9 +25,16 @@ def answer(body: Mapping[str, Any]) -> str:
 
 def _evaluations(schema: Mapping[str, Any], prompt: str) -> list[Any]:
     """An answer to each criterion of a shared request, in the shape that its options ask for."""
-    items = schema["properties"]["evaluations"]["items"]
-    shapes = items.get("anyOf", [items])
+    wanted = schema["properties"]["evaluations"]
     blocks = re.findall(r"^\[(c\w+)\] (.*?)(?=\n\n)", prompt, re.MULTILINE | re.DOTALL)
+    if "prefixItems" in wanted:
+        # The shape of each criterion, in the order of the prompt.
+        return [
+            example(shape, seed=block)
+            for shape, (_, block) in zip(wanted["prefixItems"], blocks, strict=False)
+        ]
+    items = wanted["items"]
+    shapes = items.get("anyOf", [items])
 
     def fits(shape: Mapping[str, Any], block: str) -> bool:
         labels = shape["properties"].get("label", {}).get("enum", [])

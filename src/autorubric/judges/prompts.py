@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import random
 import re
 from collections.abc import Mapping, Sequence
@@ -230,11 +231,16 @@ def compose_batch(
         )
     block = neutralise_tokens("\n\n".join([CRITERIA_HEAD, *blocks, f"{BATCH_INSTRUCTION}\n{how}"]))
     shapes: list[dict[str, Json]] = []
-    for _, question in questions:
-        shape = object_schema({"id": {"type": "string"}, **question.criterion.wire_schema["properties"]})
+    exact: list[Json] = []
+    for key, question in questions:
+        fields = question.criterion.wire_schema["properties"]
+        shape = object_schema({"id": {"type": "string"}, **fields})
         if shape not in shapes:
             shapes.append(shape)
-    items = shapes[0] if len(shapes) == 1 else {"anyOf": shapes}
+        exact.append(object_schema({"id": {"type": "string", "enum": [key]}, **fields}))
+    count = {"minItems": len(exact), "maxItems": len(exact)}
+    # In an order of their own, because providers compile each new schema.
+    items = shapes[0] if len(shapes) == 1 else {"anyOf": sorted(shapes, key=json.dumps)}
     lengths = [longest_reply(question.criterion.wire_schema) for _, question in questions]
     longest = [_AROUND + length for length in lengths if length is not None]
     schema = ReplySchema(
@@ -242,6 +248,7 @@ def compose_batch(
         schema=object_schema({"evaluations": {"type": "array", "items": items}}),
         strict=all(question.criterion.strict for _, question in questions),
         max_chars=sum(longest) if len(longest) == len(lengths) else None,
+        exact=object_schema({"evaluations": {"type": "array", "prefixItems": exact, **count}}),
     )
     return _prompt(shared, block, schema, system_prompt)
 

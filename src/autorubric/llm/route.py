@@ -196,7 +196,8 @@ class Route:
         if sent.schema is None:
             raise error
         if isinstance(error, SchemaRefusedError):
-            if has_lengths(sent.schema):
+            is_exact = request.schema is not None and request.schema.exact is not sent.schema.exact
+            if is_exact or has_lengths(sent.schema):
                 self._takes_lengths = False
             else:
                 self._takes_schema = False

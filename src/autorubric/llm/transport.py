@@ -46,12 +46,15 @@ class ReplySchema:
         strict: Whether the provider may enforce the schema by constrained decoding.
         max_chars: Maximum length in characters of a reply that follows the schema, used to limit the
             requested tokens; None if there is no maximum.
+        exact: A stricter schema for servers that enforce every keyword, such as those with grammars; it may
+            differ between requests. None if there is none.
     """
 
     name: str
     schema: Mapping[str, Json]
     strict: bool = True
     max_chars: int | None = None
+    exact: Mapping[str, Json] | None = None
 
 
 class ModelRequest(NamedTuple):

@@ -114,7 +114,9 @@ def has_lengths(schema: ReplySchema) -> bool:
 
 
 def bounded_schema(schema: ReplySchema, longest: int | None, *, enforced: bool) -> ReplySchema:
-    """Return the schema with another bound on the length of its texts."""
+    """Return the schema with another bound on the length of its texts; the exact one if it is enforced."""
+    if enforced and schema.exact is not None:
+        schema = replace(schema, schema=schema.exact, exact=None)
     if (longest == REASON_LENGTH and enforced) or not has_lengths(schema):
         return schema
     given, bound = schema.schema, longest if enforced else None
