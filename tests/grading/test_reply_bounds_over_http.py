@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -331,3 +332,21 @@ def test_a_provider_without_a_grammar_gets_a_schema_that_stays_the_same(openai_s
     one, other = schemas(openai_server)
     assert one == other
     assert "prefixItems" not in one["properties"]["evaluations"]
+
+
+@pytest.mark.parametrize(("transport", "several"), [("openai_compatible", 1), ("litellm", 3)])
+def test_a_model_whose_list_has_no_end_loses_no_verdict(
+    openai_server: OpenAIServer, transport: str, several: int
+) -> None:
+    """The exact schema ends the list; without it, each criterion is asked about alone."""
+    openai_server.script({"do": "endless_list"}, repeat="last")
+    config = LLMConfig(
+        model="openai/judge-1", api_base=openai_server.api_base, transport=transport, api_key="k"
+    )
+    report = Rubric([POLITE, TONE]).grade_sync(
+        "Thank you.", CriterionGrader(llm_config=config, llm_calls="per_item")
+    )
+    assert {one.status for one in report.report} <= {"answered", "abstained"}
+    asked = [str(one["body"]["messages"]) for one in openai_server.log()]
+    assert sum(re.search(r"\[c[0-9a-f]{4}\]", one) is not None for one in asked) == several
+    assert len(asked) == (1 if several == 1 else several + 2)

