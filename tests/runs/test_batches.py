@@ -203,6 +203,7 @@ def test_finish_direct_needs_batches(tmp_path: Path, openai_server: OpenAIServer
     with pytest.raises(RunError, match="has no batches"):
         _run(tmp_path, _config(openai_server), batch=False, finish_direct=True)
     assert openai_server.log() == []
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_direct_run_does_not_pay_again(tmp_path: Path, openai_server: OpenAIServer) -> None:

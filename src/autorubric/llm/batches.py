@@ -27,7 +27,6 @@ from autorubric.errors import (
     ItemFailedError,
     ModelNotFoundError,
     ProviderError,
-    RunError,
     RunFormatError,
     RunWriteError,
     TransientError,
@@ -90,11 +89,6 @@ class BatchQueue:
     """The batches of one folder, which must be locked; their steps are in the file `record`."""
 
     def __init__(self, record: Path, mark: int, *, finish_direct: bool = False) -> None:
-        if finish_direct and not record.exists():
-            raise RunError(
-                f"{record.parent} has no batches. Check --name (experiment_name), or omit --finish-direct "
-                "(finish_direct) to send all requests directly"
-            )
         # Other files than the record are in a folder with its stem as name.
         self._folder, self._finish_direct = record.with_suffix(""), finish_direct
         self._batches: dict[int, _Batch] = {}

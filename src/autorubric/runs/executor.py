@@ -8,10 +8,11 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol
 
-from autorubric.errors import ArgumentError, AutorubricError, BudgetError
+from autorubric.errors import ArgumentError, AutorubricError, BudgetError, RunError
 from autorubric.grading.grader import CriterionGrader, criterion_grader
 from autorubric.runs.config import EvalConfig
 from autorubric.runs.items import GradedItem, outcome_of
+from autorubric.runs.manifest import BATCHES
 from autorubric.support.concurrency import run_bounded
 from autorubric.support.extensions import EXECUTORS_GROUP, extension_names, load_extension
 from autorubric.support.objects import SAME_ERRORS_TO_STOP, error_pattern
@@ -89,13 +90,19 @@ def executor_of(config: EvalConfig) -> Executor:
 
 
 def refuse_without_batches(grader: Grader, config: EvalConfig) -> None:
-    """Check that a run can use batches: it is local, and its models have batches."""
+    """Check that a run can use batches: it is local, has some to finish, and its models have batches."""
     if not (config.batch or config.finish_direct):
         return
     # Imported late: few runs have batches.
     from autorubric.llm import batch_client
     from autorubric.llm.client import LLMClient
 
+    folder = config.experiments_dir / str(config.experiment_name)
+    if config.finish_direct and not (folder / BATCHES).exists():
+        raise RunError(
+            f"{folder} has no batches. Check --name (experiment_name), or omit --finish-direct "
+            "(finish_direct) to send all requests directly"
+        )
     if config.executor != "local":
         raise ArgumentError(f"batch requires the executor 'local'; got {config.executor!r}")
     inner = criterion_grader(grader)
