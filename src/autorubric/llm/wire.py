@@ -29,9 +29,10 @@ class _Written(NamedTuple):
     length: int  # number of characters in JSON
 
 
-_WRITTEN: Final = Memo[_Written]()
+# A request about several criteria has schemas of its own.
+_WRITTEN: Final = Memo[_Written](most=256)
 # The schemas themselves too, so that no other objects get their ids.
-_BOUNDED: Final = Memo[tuple[Mapping[str, Json], Mapping[str, Json]]]()
+_BOUNDED: Final = Memo[tuple[Mapping[str, Json], Mapping[str, Json]]](most=256)
 
 
 def response_format(schema: ReplySchema) -> dict[str, Json]:

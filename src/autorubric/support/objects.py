@@ -76,19 +76,20 @@ class _Owner(ref[OwnerT]):
 
 
 class Memo(dict[Any, KeptT]):
-    """Values by key; it is emptied when it has a thousand, so that it cannot grow without limit."""
+    """Values by key; it is emptied when it has `most`, so that it cannot grow without limit."""
+
+    def __init__(self, most: int = 1024) -> None:
+        super().__init__()
+        self._most = most
 
     def once(self, key: Hashable, make: Callable[..., KeptT], *arguments: Any) -> KeptT:
         """Return the value of a key, computing it from the arguments if needed."""
         found = self.get(key)
         if found is None:
-            if len(self) >= _MOST_KEPT:
+            if len(self) >= self._most:
                 self.clear()
             found = self[key] = make(*arguments)
         return found
-
-
-_MOST_KEPT: Final = 1024
 
 
 @contextmanager

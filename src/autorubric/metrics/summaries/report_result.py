@@ -20,7 +20,7 @@ from autorubric.metrics.figures.one_vs_rest import MET
 from autorubric.metrics.figures.specs import shown_metric
 from autorubric.metrics.summaries.agreement import Agreement
 from autorubric.metrics.summaries.highlights import PanelAndBest, highlight_sentences, tied_labels_text
-from autorubric.metrics.summaries.probability_figures import FIGURES
+from autorubric.metrics.summaries.probability_figures import FIGURES, ProbabilityFigures
 from autorubric.metrics.summaries.rater_report import (
     HeadlineFigures,
     HumanCeilings,
@@ -203,28 +203,33 @@ def _scales_table(raters: Mapping[str, RaterReport]) -> TableBlock:
     return column_table("Cells pooled by scale", found, columns | _other_columns(found))
 
 
-def _probability_tables(raters: Mapping[str, RaterReport]) -> list[Block]:
-    """Return a table of the figures of probabilities, and one of the bins of reliability diagrams."""
+def _with_probabilities(raters: Mapping[str, RaterReport]) -> list[tuple[str, str, ProbabilityFigures]]:
+    """Return rater, criterion and figures of probabilities."""
     # The panel of one judge repeats the judge.
     shown = {who: one for who, one in raters.items() if one.kind != "panel" or len(raters) > 2}
-    found = [(who, key, one) for who, rater in shown.items() for key, one in rater.probabilities.items()]
+    return [(who, key, one) for who, rater in shown.items() for key, one in rater.probabilities.items()]
+
+
+def _probabilities_table(raters: Mapping[str, RaterReport]) -> TableBlock:
     rows: list[tuple[Cell, ...]] = [
         (who, key, one.brier.n, _ends(one.brier), *(each.value for each in one.figures().values()))
-        for who, key, one in found
-    ]
-    bins: list[tuple[Cell, ...]] = [
-        (who, key, f"{at.low:g} to {at.high:g}", at.n, at.forecast, at.rate.value, _ends(at.rate))
-        for who, key, one in found
-        for at in one.curve.bins
+        for who, key, one in _with_probabilities(raters)
     ]
     title = "Probabilities, given that the rater answers (lower is better, except AUROC)"
     columns = ("rater", "criterion", "n", "interval of Brier", *FIGURES.values())
-    edges = ("rater", "criterion", "bin", "n", "mean forecast", "rate", "interval")
-    diagram = "Reliability: P(MET) and rate of MET, or largest probability and accuracy"
-    return [
-        TableBlock(title=title, columns=columns, rows=tuple(rows)),
-        TableBlock(title=diagram, columns=edges, rows=tuple(bins)),
+    return TableBlock(title=title, columns=columns, rows=tuple(rows))
+
+
+def _reliability_table(raters: Mapping[str, RaterReport]) -> TableBlock:
+    """Return a table of the bins of reliability diagrams."""
+    bins: list[tuple[Cell, ...]] = [
+        (who, key, f"{at.low:g} to {at.high:g}", at.n, at.forecast, at.rate.value, _ends(at.rate))
+        for who, key, one in _with_probabilities(raters)
+        for at in one.curve.bins
     ]
+    title = "Reliability: P(MET) and rate of MET, or largest probability and accuracy"
+    columns = ("rater", "criterion", "bin", "n", "mean forecast", "rate", "interval")
+    return TableBlock(title=title, columns=columns, rows=tuple(bins))
 
 
 def _scores_table(raters: Mapping[str, RaterReport]) -> TableBlock:
@@ -316,7 +321,7 @@ class JudgeReport(ResultBase):
         blocks += [
             true_rates_table(_true_rates(*one) for one in binary.items()),
             _pooled_table(pooled, panel.micro),
-            *_probability_tables(raters)[1:],
+            _reliability_table(raters),
         ]
         if len(panel.by_scale) > 1 or any(few_items_each(one) is not None for one in raters.values()):
             blocks.append(_scales_table(raters))
@@ -345,7 +350,7 @@ class JudgeReport(ResultBase):
             if compared is not None:
                 blocks.append(_same_cells_table(compared))
             blocks += [_comparisons_table(raters), _failures_table(raters)]
-        blocks.append(_probability_tables(raters)[0])
+        blocks.append(_probabilities_table(raters))
         return _without_empty(blocks)
 
     def _rows(self) -> list[dict[str, Any]]:
