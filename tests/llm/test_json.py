@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given, strategies as st
 
 from autorubric.errors import ReplyError
-from autorubric.llm.reply_json import parse_json_list, parse_reply, parse_reply_json, without_thinking
+from autorubric.llm.reply_json import parse_json_list, parse_reply, parse_reply_json, without_reasoning
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
 VALUES = st.recursive(
@@ -242,10 +242,10 @@ def test_what_is_no_list_says_why(text: str, said: str) -> None:
 
 def test_reasoning_is_no_part_of_a_text() -> None:
     """Only a block that the reply begins with is reasoning; one that never ends leaves nothing."""
-    assert without_thinking(" <think>Hm.</think>\nText.\n") == "Text."
-    assert without_thinking("A <think> tag.") == "A <think> tag."
+    assert without_reasoning(" <think>Hm.</think>\nText.\n") == "Text."
+    assert without_reasoning("A <think> tag.") == "A <think> tag."
     with pytest.raises(ReplyError, match="within its reasoning; answer with the answer"):
-        without_thinking("<think>Hm.")
+        without_reasoning("<think>Hm.")
 
 
 def test_a_reply_may_quote_what_it_rewrites() -> None:

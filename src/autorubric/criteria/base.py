@@ -14,10 +14,11 @@ from typing import Any, Final, NamedTuple, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from autorubric.criteria.declaration import Declaration
-from autorubric.criteria.fields import MOST_STEPS, says_yes
+from autorubric.criteria.fields import MOST_STEPS, says_yes, unwrap_reply
 from autorubric.criteria.values import Answer, Submission
 from autorubric.errors import ArgumentError, ReplyError
 from autorubric.support.extensions import KINDS_GROUP, extension_names, load_extension
+from autorubric.support.names import fold_name
 from autorubric.support.objects import Json
 from autorubric.support.reading_errors import fields_text, short_repr
 
@@ -230,20 +231,23 @@ class BaseCriterion(Declaration):
                 the judge.
         """
         given = reply.model_dump() if isinstance(reply, BaseModel) else reply
+        fields = self.eval_fields
+        if isinstance(given, Mapping) and not fields.keys() <= given.keys():
+            given = unwrap_reply(given, (*fields, "cannot_assess", "reason", "criterion_name"))
         if self._says_cannot_assess(given):
             return Answer(code=None, cannot_assess=True, reason=self._reason(given))
         given = self._complete_reply(given)
         evaluation = self._validate(given)
-        fields = {k: v for k, v in evaluation.model_dump().items() if k != "criterion_name"}
-        code = self._code(fields)
+        values = {k: v for k, v in evaluation.model_dump().items() if k != "criterion_name"}
+        code = self._code(values)
         bare = not isinstance(code, Mapping)
         return Answer(
             code=code,
             value=self._checked_value(evaluation),
             label=self._label(code) if bare else None,
             index=self._declared_codes.index(code) if bare and code in self._declared_codes else None,
-            reason=self._reason(fields) or self._reason(given),
-            evaluation=fields,
+            reason=self._reason(values) or self._reason(given),
+            evaluation=values,
         )
 
     def _complete_reply(self, given: Json) -> Json:
@@ -264,7 +268,7 @@ class BaseCriterion(Declaration):
         if isinstance(given, Mapping):
             return says_yes(given.get("cannot_assess"))
         is_other = isinstance(given, str) and given not in self._declared_codes
-        return is_other and given.strip().casefold() in ("cannot_assess", "cannot assess")
+        return is_other and fold_name(given) in ("cannot_assess", "cannot assess")
 
     def _label(self, code: Json) -> str:
         return str(code)

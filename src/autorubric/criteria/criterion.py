@@ -20,11 +20,12 @@ from pydantic import (
 
 from autorubric.criteria.base import AS_DECLARED, BaseCriterion, Shown, register_kind
 from autorubric.criteria.declaration import check_unique, object_schema, reason_schema
-from autorubric.criteria.fields import ChoiceField, FieldSpec, TextField, says_yes
+from autorubric.criteria.fields import ChoiceField, FieldSpec, TextField, says_yes, unwrap_reply
 from autorubric.criteria.values import Answer, CriterionVerdict, Level, ScaleType, Submission
 from autorubric.errors import ArgumentError, ReplyError
 from autorubric.support.chat_tokens import restore_brackets
 from autorubric.support.field_types import NonEmptyText, Share
+from autorubric.support.names import fold_name
 from autorubric.support.objects import Json, is_number
 from autorubric.support.reading_errors import short_repr
 
@@ -124,7 +125,7 @@ class Criterion(BaseCriterion):
     def _check_options(cls, options: Sequence[CriterionOption] | None) -> Any:
         if options is None:
             return None
-        check_unique((option.label.strip().casefold() for option in options), "option labels")
+        check_unique((fold_name(option.label) for option in options), "option labels")
         if sum(not option.na for option in options) < 2:
             raise ValueError("options must contain at least two options that are not NA")
         return tuple(options)
@@ -165,9 +166,9 @@ class Criterion(BaseCriterion):
             ArgumentError: If no option has the label.
         """
         for shown in (str, restore_brackets):
-            folded = shown(label).strip().casefold()
+            folded = fold_name(shown(label))
             for index, option in enumerate(self.options or ()):
-                if shown(option.label).strip().casefold() == folded:
+                if fold_name(shown(option.label)) == folded:
                     return index
         raise ArgumentError(f"{self._title!r} has no option {label!r}; {self._allowed_text()}")
 
@@ -270,10 +271,12 @@ class Criterion(BaseCriterion):
         given = reply.model_dump() if type(reply) is not dict and isinstance(reply, BaseModel) else reply
         reason, in_words = "", isinstance(given, (dict, Mapping))
         if isinstance(given, (dict, Mapping)):
+            key = "verdict" if self.options is None else "label"
+            if key not in given:
+                given = unwrap_reply(given, (key, "cannot_assess", "reason"))
             reason = str(given.get("reason") or "")
             if "cannot_assess" in given and says_yes(given["cannot_assess"]):
                 return Answer(code=None, cannot_assess=True, reason=reason)
-            key = "verdict" if self.options is None else "label"
             if key not in given:
                 raise ReplyError(f"{self._title}: the reply must contain {key!r}; {self._allowed_text()}")
             given = given[key]
@@ -281,7 +284,7 @@ class Criterion(BaseCriterion):
         return _with_reason(answer, reason)
 
     def _read_verdict(self, given: Json, in_words: bool) -> Answer:
-        verdict = _VERDICT_WORDS.get(str(given).strip().casefold())
+        verdict = None if given is None else _VERDICT_WORDS.get(fold_name(str(given)))
         if verdict is None:
             allowed = self._allowed_text() if in_words else _SPELLINGS
             raise ReplyError(f"{self._title}: {short_repr(given)} is not a verdict; {allowed}")
@@ -292,6 +295,8 @@ class Criterion(BaseCriterion):
     def _read_label(self, given: Json, in_words: bool) -> Answer:
         if is_number(given):
             return self._read_number(given, in_words)
+        if given is None or isinstance(given, dict | list):
+            raise ReplyError(f"{self._title}: {short_repr(given)} is not an option; {self._allowed_text()}")
         text = str(given)
         bare = text.strip().strip("\"'`").strip()
         for label in (text, bare, _ENUMERATOR.sub("", bare)):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping
 from typing import Annotated, Any, ClassVar, Final, Literal, Self, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, model_validator
 
 from autorubric.support.field_types import FiniteFloat
+from autorubric.support.names import fold_name, match_name
 from autorubric.support.objects import Json
 
 FieldSpec: TypeAlias = tuple[Any, Any]
@@ -157,10 +159,21 @@ class BoundFloat(_Bounded):
         return f"a number from {self.min_val:g} to {self.max_val:g}"
 
 
+def unwrap_reply(given: Mapping[str, Json], keys: Collection[str]) -> Mapping[str, Json]:
+    """Return a reply with its keys as declared; keys in another case, or in the only inner object, match."""
+    inner = [value for value in given.values() if isinstance(value, dict)]
+    if len(given) == 1 and inner and not any(match_name(key, keys) for key in given):
+        given = inner[0]
+    matched = {key: match_name(key, keys) or key for key in given if isinstance(key, str)}
+    if len(set(matched.values())) < len(given):
+        return given
+    return {matched[key]: value for key, value in given.items()}
+
+
 def says_yes(given: Json) -> bool:
     """Return whether a reply to a yes-or-no question means yes: true, "yes", "true" or 1."""
     if isinstance(given, str):
-        return given.strip().casefold() in ("true", "yes", "1")
+        return fold_name(given) in ("true", "yes", "1")
     return given is True or (isinstance(given, (int, float)) and given == 1)
 
 
@@ -185,7 +198,7 @@ class BoolField(EvalField):
 
     def normalize(self, given: Json) -> Json:
         """Convert words such as MET, pass or fail to a boolean; pydantic converts yes, no, 1 and 0."""
-        return _YES_NO.get(given.strip().casefold(), given.strip()) if isinstance(given, str) else given
+        return _YES_NO.get(fold_name(given), given.strip()) if isinstance(given, str) else given
 
     def allowed_text(self) -> str:
         return "true or false"
@@ -221,9 +234,7 @@ class ChoiceField(EvalField):
         """Return the matching choice, ignoring case and surrounding whitespace."""
         if not isinstance(given, str) or given in self.choices:
             return given
-        folded = given.strip().casefold()
-        meant = [choice for choice in self.choices if choice.strip().casefold() == folded]
-        return meant[0] if len(meant) == 1 else given
+        return match_name(given, self.choices) or given
 
     def allowed_text(self) -> str:
         return f"one of {', '.join(self.choices)}"

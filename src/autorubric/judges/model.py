@@ -170,13 +170,16 @@ class ModelJudge:
         read: Callable[[Any], ReadT],
     ) -> Awaitable[Reply[ReadT]]:
         demand_text(self.judge_id, request)
-        parse = parse_reply if request.criterion.takes_bare else parse_reply_json
+        parse: Any = parse_reply if request.criterion.takes_bare else parse_reply_json
 
         def question_of(submissions: Submissions) -> ModelQuestion[ReadT]:
             prompt = prompt_for(submissions[0])
-            return ModelQuestion(
-                prompt.messages, lambda text: read(parse(text)), prompt.schema, request.sample
-            )
+            sent = prompt.messages[-1].content
+
+            def decode(text: str) -> ReadT:
+                return read(parse(text, material=sent))
+
+            return ModelQuestion(prompt.messages, decode, prompt.schema, request.sample)
 
         # Not a coroutine: thousands of calls may wait at a time, and each would keep another frame.
         return ask_model(self.client, question_of, (request.submission,), compared=bool(shown.names))

@@ -2,22 +2,48 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import math
 import re
+import warnings
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple, NoReturn
 
 from autorubric.errors import ReplyError
+from autorubric.support.names import fold_name
 from autorubric.support.objects import Json
 
 _DEEPEST: Final = 100
-_STRING_OR_COMMA: Final = re.compile(r'"(?:[^"\\]|\\.|\\\Z)*+(?:"|\Z)|,(?=\s*[}\]])', re.DOTALL)
+_REPAIRED: Final = re.compile(
+    r'"(?:[^"\\]|\\.|\\\Z)*+(?:"|\Z)|,(?=\s*[}\]])|\b(?:True|False|None)\b', re.DOTALL
+)
+_REPLACED: Final = {",": "", "True": "true", "False": "false", "None": "null"}
+_LONE_BACKSLASH: Final = re.compile(r'\\(?:(["\\/bfnrt]|u[0-9a-fA-F]{4})|(\')|)', re.DOTALL)
 _SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F]")
 _DECORATION: Final = "`*\"' \t\r\n"
 _WORD: Final = re.compile(r"[A-Za-z_]{1,20}|[+-]?[0-9.]{1,20}(?:[eE][+-]?[0-9]{1,3})?")
-_THINK_END: Final = re.compile(r"</think(?:ing)?>")
+_VERDICT: Final = re.compile(
+    r"(?:un)?met|cannot_assess|yes|no|true|false|pass|fail|[+-]?[0-9.]+", re.IGNORECASE
+)
+_THOUGHTS: Final = r"(?:think|thinking|thought|thoughts|reasoning|reflection|analysis|scratchpad|seed:think)"
+_REASONING_END: Final = re.compile(
+    rf"</{_THOUGHTS}\s*>|\[/{_THOUGHTS}\]|<\|/{_THOUGHTS}\|>|<\|end_(?:of_)?{_THOUGHTS}\|>"
+    r"|◁/think▷|<unused95>|<\|channel\|>\s*final[^<{\[]*(?:<\|[a-z]+\|>[^<{\[]*)*<\|message\|>",
+    re.IGNORECASE,
+)
+_REASONING_START: Final = re.compile(
+    rf"\s*(?:<{_THOUGHTS}\s*>|\[{_THOUGHTS}\]|<\|(?:begin_(?:of_)?)?{_THOUGHTS}\|>|◁think▷|<unused94>"
+    r"|(?:<\|start\|>\s*assistant\s*)?<\|channel\|>\s*(?:analysis|commentary))",
+    re.IGNORECASE,
+)
+# Servers that drop special tokens leave the names of the channels.
+_BARE_CHANNELS: Final = re.compile(r"\s*analysis(?=\S).*assistantfinal(?=\s*[{\[])", re.DOTALL)
+_END_OF_TURN: Final = re.compile(r"(?:\s*(?:<\|[a-z_]+\|>|</s>|<eos>|<end_of_turn>))+\s*\Z", re.IGNORECASE)
+_FENCED: Final = re.compile(r"(`{3,}|~{3,})[ \t]*\w*[ \t]*\r?\n(.*?)(?:\r?\n[ \t]*\1[ \t]*)?\Z", re.DOTALL)
+_LONGEST_LITERAL: Final = 1 << 16
+_MOST_BROKEN: Final = 20
 
 
 class _Wanted(NamedTuple):
@@ -42,73 +68,107 @@ _PROSE_KEYS: Final = frozenset(
 )
 
 
-def parse_reply_json(text: str, *, may_differ: bool = False) -> Json:
-    """Return the JSON object in a reply, which fences, prose and a `<think>` block may surround."""
+def parse_reply_json(text: str, *, may_differ: bool = False, material: str = "") -> Json:
+    """Return the JSON object in a reply, which fences, prose and reasoning may surround.
+
+    Args:
+        text: The reply.
+        may_differ: Whether the reply may contain several objects that differ, of which the last one counts.
+        material: The text that the model was asked about. An object in it is a quotation, not an answer, if
+            the reply contains anything else.
+    """
     # If there are several complete objects, the last non-empty one is used, because models quote and draft
     # before they answer. Two objects with different values for the same key are an error, as are `NaN`,
     # infinities and repeated keys, because their meaning is ambiguous.
-    return _parse(text, _QUOTED_OBJECT if may_differ else _OBJECT)
+    return _parse(text, _QUOTED_OBJECT if may_differ else _OBJECT, material)
 
 
 def parse_json_list(text: str) -> Json:
-    """Return the JSON list in a reply, using the same rules as `parse_json`."""
+    """Return the JSON list in a reply, using the same rules as `parse_reply_json`."""
     return _parse(text, _LIST)
 
 
-def without_thinking(text: str, wanted: str = "answer") -> str:
-    """Return a reply without its leading `<think>` block."""
-    body = text.strip()
-    if not body.startswith("<think"):
-        return body
-    ended = _THINK_END.search(body)
-    if not ended:
+def without_reasoning(text: str, wanted: str = "answer") -> str:
+    """Return the part of a reply after the last end mark of reasoning, without tokens that end the turn.
+
+    Marks in the strings of JSON objects are text.
+    """
+    body = _END_OF_TURN.sub("", text.strip().lstrip("\ufeff"))
+    if bare := _BARE_CHANNELS.match(body):
+        return body[bare.end() :].strip()
+    marks = list(_REASONING_END.finditer(body))
+    if marks:
+        body = body[_end_of_reasoning(body, marks) :].strip()
+    if _REASONING_START.match(body):
         raise ReplyError(f"the reply ended within its reasoning; answer with the {wanted}", reply=text)
-    return body[ended.end() :].strip()
+    return body
 
 
-def _parse(text: str, wanted: _Wanted) -> Json:
-    body = without_thinking(text, f"JSON {wanted.name}")
+def _end_of_reasoning(body: str, marks: list[re.Match[str]]) -> int:
+    """Return the end of the last mark that is not in a string of an object; 0 if there is none."""
+    objects, at, broken = list[tuple[int, int]](), 0, 0
+    while broken < _MOST_BROKEN and (start := _QUOTED_OBJECT.start.search(body, at)):
+        try:
+            _, at = _DECODER.raw_decode(body, start.start())
+        except (ValueError, RecursionError):
+            at, broken = start.end(), broken + 1
+        else:
+            objects.append((start.start(), at))
+    outside = (
+        mark.end() for mark in reversed(marks) if not any(low < mark.start() < high for low, high in objects)
+    )
+    end = next(outside, 0)
+    # An object with an error in it is not recognised; what precedes its end is no reasoning.
+    starts_whole = end and _unfenced(body)[:1] == "{" and not _QUOTED_OBJECT.start.search(body, end)
+    return 0 if starts_whole else end
+
+
+def _unfenced(body: str) -> str:
+    """Return the content of a reply that is one fenced block, whose end may be missing."""
+    fenced = _FENCED.match(body)
+    return fenced[2].strip() if fenced else body
+
+
+def _parse(text: str, wanted: _Wanted, material: str = "") -> Json:
+    body = without_reasoning(text, f"JSON {wanted.name}")
     try:
-        return _parse_body(body, wanted)
-    except _Unreadable as error:
-        # Some servers omit the tag that opens the block.
-        ended = _THINK_END.search(body)
-        if not ended:
-            raise ReplyError(str(error), reply=text) from None
-    try:
-        return _parse_body(body[ended.end() :], wanted)
+        return _parse_body(body, wanted, material)
     except _Unreadable as error:
         raise ReplyError(str(error), reply=text) from None
 
 
-def parse_reply(text: str) -> Json:
+def parse_reply(text: str, material: str = "") -> Json:
     """Return the JSON object in a reply, or the reply itself, undecorated, if it is one word or number."""
     try:
-        return parse_reply_json(text)
+        return parse_reply_json(text, material=material)
     except ReplyError:
-        # A number may begin with a point or a sign, so only decoration is removed.
-        word = _THINK_END.split(text)[-1].strip().lstrip(_DECORATION).rstrip(_DECORATION + ".!")
-        if not _WORD.fullmatch(word):
+        word = _bare_word(without_reasoning(text))
+        if word is None:
             raise
         return word
+
+
+def _bare_word(text: str) -> str | None:
+    """Return the word or number that a text consists of, without decoration; None if there is more."""
+    # A number may begin with a point or a sign, so only decoration is removed.
+    word = text.strip().lstrip(_DECORATION).rstrip(_DECORATION + ".!")
+    return word if _WORD.fullmatch(word) else None
 
 
 class _Unreadable(Exception):
     """Raised with the reason if a text contains no readable object."""
 
 
-def _parse_body(text: str, wanted: _Wanted) -> Any:
+def _parse_body(text: str, wanted: _Wanted, material: str) -> Any:
     body = text.strip()
     if not body:
         raise _Unreadable(f"the reply is empty; answer with one JSON {wanted.name}")
     try:
-        whole, end = _DECODER.raw_decode(body)
+        whole = _whole(body)
     except RecursionError as error:
         raise _explain(error, wanted) from None
     except ValueError:
-        end = -1
-    if end != len(body):
-        return _find(body, wanted)
+        return _find(body, wanted, material)
     if wanted.kind is dict and isinstance(whole, list) and len(whole) == 1:
         whole = whole[0]
     if not isinstance(whole, wanted.kind):
@@ -116,9 +176,58 @@ def _parse_body(text: str, wanted: _Wanted) -> Any:
     return _clean(whole, body, wanted)
 
 
-def _find(text: str, wanted: _Wanted) -> Any:
-    found: list[Any] = []
-    repaired = False
+def _whole(body: str) -> Any:
+    """Return the value that a body, or its only fenced block, consists of; raises `ValueError` otherwise."""
+    candidates = dict.fromkeys((body, _unfenced(body)))
+    for candidate in [*candidates, *(_repair(one) for one in candidates if one[:1] in "{[")]:
+        try:
+            value, end = _DECODER.raw_decode(candidate)
+        except ValueError:
+            continue
+        if end != len(candidate):
+            continue
+        # A JSON text that contains a JSON text has one reading.
+        if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
+            value, end = _DECODER.raw_decode(value.strip())
+        return value
+    return _python_literal(_unfenced(body))
+
+
+def _repair(text: str) -> str:
+    """Return JSON without trailing commas, lone backslashes in strings, and Python's constants."""
+
+    def repair(match: re.Match[str]) -> str:
+        token = match[0]
+        if token[0] != '"':
+            return _REPLACED[token]
+        return _LONE_BACKSLASH.sub(_escape, token) if "\\" in token else token
+
+    return _REPAIRED.sub(repair, text)
+
+
+def _escape(match: re.Match[str]) -> str:
+    return match[0] if match[1] else "'" if match[2] else r"\\"
+
+
+def _python_literal(text: str) -> Any:
+    """Return a dict or list in Python's notation, which is parsed and never executed."""
+    if text[:1] not in ("{", "[") or "'" not in text or len(text) > _LONGEST_LITERAL:
+        raise ValueError("not a literal")
+    try:
+        with warnings.catch_warnings(action="ignore"):  # of invalid escapes
+            tree = ast.parse(text, mode="eval")
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Dict):
+                _unique([(ast.unparse(key), None) for key in node.keys if key is not None])
+        written = json.dumps(ast.literal_eval(tree), allow_nan=False)
+    except (SyntaxError, TypeError, MemoryError, RecursionError) as error:
+        raise ValueError(str(error)) from None
+    return _DECODER.decode(written)
+
+
+def _find(text: str, wanted: _Wanted, material: str) -> Any:
+    objects: list[Any] = []
+    repaired, n_quoted, end, known = False, 0, 0, ""
     start = wanted.start.search(text)
     while start:
         try:
@@ -127,23 +236,49 @@ def _find(text: str, wanted: _Wanted) -> Any:
             if repaired:
                 raise _explain(error, wanted) from None
             # Strings are recognised by their quotes, so the repair starts where JSON starts.
-            text, repaired = text[start.start() :], True
-            text = _STRING_OR_COMMA.sub(lambda match: "" if match[0] == "," else match[0], text)
+            text, repaired = _repair(text[start.start() :]), True
             start = wanted.start.match(text)
             continue
         except (RecursionError, ValueError) as error:
             raise _explain(error, wanted) from None
         if isinstance(payload, wanted.kind):
-            found.append(payload)
+            known = known or _comparable(material)
+            if payload and _comparable(text[start.start() : end]) in known:
+                n_quoted += 1
+            else:
+                objects.append(payload)
         start = wanted.start.search(text, end)
-    if not found:
+    if not objects:
+        if n_quoted:
+            raise _Unreadable(
+                f"the reply only quotes JSON from the text; answer with one JSON {wanted.name} alone"
+            )
         raise _Unreadable(f"the reply has no JSON {wanted.name}; answer with one JSON {wanted.name}")
-    answer = next((one for one in reversed(found) if one), found[-1])
-    if not wanted.may_differ and any(_contradict(one, answer) for one in found):
+    answer = next((one for one in reversed(objects) if one), objects[-1])
+    if not wanted.may_differ and any(_contradict(one, answer) for one in objects):
         raise _Unreadable(
             f"the reply has several JSON {wanted.name}s that contradict each other; answer with one"
         )
+    if not wanted.may_differ and (word := _contradicting_word(text[end:], answer)) is not None:
+        raise _Unreadable(
+            f"the reply says {word!r} after a JSON {wanted.name} that says otherwise; answer with one"
+        )
     return _clean(answer, text, wanted)
+
+
+def _comparable(text: str) -> str:
+    """Return a text without white space and escapes, in which quoted JSON can be found."""
+    return re.sub(r"[\s\\]+", "", text)
+
+
+def _contradicting_word(rest: str, answer: Any) -> str | None:
+    """Return a line after the answer that is a verdict or number and not in the answer; None if none is."""
+    lines = [word for line in rest.splitlines() if (word := _bare_word(line)) and _VERDICT.fullmatch(word)]
+    if not lines:
+        return None
+    values = [answer] if isinstance(answer, dict) else answer
+    said = {fold_name(str(value)) for one in values if isinstance(one, dict) for value in one.values()}
+    return next((word for word in lines if fold_name(word) not in said), None)
 
 
 def _contradict(one: Mapping[str, Json], other: Mapping[str, Json]) -> bool:
@@ -158,7 +293,7 @@ def _agree(one: Json, other: Json) -> bool:
     if isinstance(one, list) and isinstance(other, list):
         return len(one) == len(other) and all(map(_agree, one, other))
     if isinstance(one, str) and isinstance(other, str):
-        return one.strip().casefold() == other.strip().casefold()
+        return fold_name(one) == fold_name(other)
     return type(one) is type(other) and bool(one == other)
 
 

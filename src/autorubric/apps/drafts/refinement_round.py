@@ -13,7 +13,7 @@ from autorubric.apps.drafts.provenance import Answered, SchemaFaultError, is_jso
 from autorubric.apps.drafts.teacher import Teacher, TeacherQuestion, json_kind, rewrite_prompt
 from autorubric.errors import ArgumentError, BudgetError, FileError, ReplyError
 from autorubric.judges.critic_prompt import PromptTemplate
-from autorubric.llm.reply_json import parse_json_list, parse_reply_json, without_thinking
+from autorubric.llm.reply_json import parse_json_list, parse_reply_json, without_reasoning
 from autorubric.support.objects import Json
 from autorubric.support.read import parse_structured
 from autorubric.support.reading_errors import short_repr
@@ -69,7 +69,7 @@ def canonical(output: Json) -> str:
 
 def _read_output(text: str, before: Json) -> Json:
     kind = json_kind(before)
-    body = without_thinking(text, "rewritten output")
+    body = without_reasoning(text, "rewritten output")
     if not body:
         raise ReplyError("the rewritten output is empty; return the complete output", reply=text)
     if kind is None:
