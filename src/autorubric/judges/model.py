@@ -11,7 +11,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
-from autorubric.criteria.base import Shown
+from autorubric.criteria.base import BaseCriterion, Shown
+from autorubric.criteria.fields import unwrap_reply
 from autorubric.criteria.values import Answer, Submission
 from autorubric.errors import BudgetError, JudgeError, ProviderError, ReplyError
 from autorubric.judges.answering import Reply, Submissions, answer_settings, ask_model
@@ -27,7 +28,7 @@ from autorubric.judges.prompts import (
 from autorubric.judges.token_probabilities import Certainty, TokenText, certainty_of
 from autorubric.llm.client import LLMClient
 from autorubric.llm.config import LLMConfig
-from autorubric.llm.reply_json import parse_reply, parse_reply_json
+from autorubric.llm.reply_json import bare_word, parse_reply
 from autorubric.llm.transport import Exchange, ModelQuestion
 from autorubric.scoring.votes import VoteExchange
 from autorubric.support.objects import Json
@@ -82,8 +83,11 @@ class ModelJudge:
         if problem is not None:
             raise JudgeError(problem)
 
-        def read(payload: Any) -> Answer:
-            return request.criterion.read(payload, shown)
+        def read(payload: Any, rest: str) -> Answer:
+            answer = request.criterion.read(payload, shown)
+            if rest:
+                _check_rest(request.criterion, answer, rest)
+            return answer
 
         prompt_for = partial(self._prompt, request, shown)
         answer, exchange, part = await self._ask_model(request, shown, prompt_for, read)
@@ -167,17 +171,17 @@ class ModelJudge:
         request: JudgeRequest,
         shown: Shown,
         prompt_for: Callable[[Submission], ComposedPrompt],
-        read: Callable[[Any], ReadT],
+        read: Callable[[Any, str], ReadT],
     ) -> Awaitable[Reply[ReadT]]:
         demand_text(self.judge_id, request)
-        parse: Any = parse_reply if request.criterion.takes_bare else parse_reply_json
+        bare = request.criterion.takes_bare
 
         def question_of(submissions: Submissions) -> ModelQuestion[ReadT]:
             prompt = prompt_for(submissions[0])
             sent = prompt.messages[-1].content
 
             def decode(text: str) -> ReadT:
-                return read(parse(text, material=sent))
+                return read(*parse_reply(text, material=sent, bare=bare))
 
             return ModelQuestion(prompt.messages, decode, prompt.schema, request.sample)
 
@@ -250,8 +254,24 @@ def _key_requests(requests: Sequence[JudgeRequest]) -> dict[str, tuple[JudgeRequ
     return {key: pair for key, pair in shown.items() if pair[1].names == first}
 
 
-def _read_batch(keyed: _Keyed, payload: Any) -> dict[str, Answer]:
+def _check_rest(criterion: BaseCriterion, answer: Answer, rest: str) -> None:
+    """Raise `ReplyError` if a line after the object is a verdict, label or number that contradicts it."""
+    for line in rest.splitlines():
+        word = bare_word(line) or line.strip()
+        if not word or criterion.level not in ("binary", "nominal", "ordinal", "interval"):
+            continue
+        try:
+            other = criterion.read(word)
+        except ReplyError:
+            continue
+        if (other.code, other.cannot_assess) != (answer.code, answer.cannot_assess):
+            raise ReplyError(f"the reply says {word!r} after an object that says otherwise; give one answer")
+
+
+def _read_batch(keyed: _Keyed, payload: Any, _: str) -> dict[str, Answer]:
     """Return the answers by id, without ids that are unknown, repeated or unreadable."""
+    if isinstance(payload, Mapping):
+        payload = unwrap_reply(payload, ("evaluations",))
     evaluations = payload.get("evaluations") if isinstance(payload, Mapping) else payload
     if not isinstance(evaluations, list):
         raise ReplyError('the reply is not an object with a list "evaluations"')
@@ -259,6 +279,8 @@ def _read_batch(keyed: _Keyed, payload: Any) -> dict[str, Answer]:
     faults: list[str] = []
     seen: set[str] = set()
     for evaluation in evaluations:
+        if isinstance(evaluation, Mapping) and "id" not in evaluation:
+            evaluation = unwrap_reply(evaluation, ("id",))
         key = evaluation.get("id") if isinstance(evaluation, Mapping) else None
         if not isinstance(key, str) or key not in keyed or key in seen:
             faults.append(f"id {key!r} is unknown or repeated")

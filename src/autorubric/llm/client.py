@@ -164,8 +164,12 @@ class LLMClient:
             ReplyError: If no reply could be read; `usage`, `cost` and `replies` cover all attempts.
             ProviderError: If no model sent a reply; the error has the same attributes as a `ReplyError`.
         """
-        question = ModelQuestion(tuple(messages), lambda text: read(parse_reply_json(text)), schema, sample)
-        return await self.converse(question)
+        material = "\n".join(message.content for message in messages if message.role == "user")
+
+        def decode(text: str) -> T:
+            return read(parse_reply_json(text, material=material))
+
+        return await self.converse(ModelQuestion(tuple(messages), decode, schema, sample))
 
     @overload
     async def generate(
