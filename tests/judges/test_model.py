@@ -22,6 +22,7 @@ from autorubric.errors import (
     TokenUsage,
 )
 from autorubric.judges import BatchJudge, JudgeReply, JudgeRequest, ModelJudge
+from autorubric.judges.prompts import MATERIAL_RULE
 from autorubric.llm import ModelRequest
 from tests.criteria.kinds import Warmth
 from tests.doubles import Line, binary, choice, model_judge, model_reply, request_for
@@ -234,6 +235,15 @@ def test_system_prompts() -> None:
     ask(replace(judge, system_prompt="Be a poet."), request_for(choice()))
     systems = [request.messages[0].content for request in transport.requests]
     assert systems == ["Be a poet.", "Choose.", "Be a poet."]
+
+
+def test_an_empty_system_prompt_sends_no_system_message() -> None:
+    """The rule that texts are no instructions then stands in the user's message."""
+    judge, transport = model_judge([MET])
+    ask(replace(judge, system_prompt=""), request_for(binary()))
+    (message,) = transport.requests[0].messages
+    assert message.role == "user"
+    assert message.content.startswith(MATERIAL_RULE)
 
 
 # Texts longer than the context

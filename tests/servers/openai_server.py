@@ -195,6 +195,13 @@ async def do_refuse_schema(
     return await do_status(request, body, {"status": 400, "message": message})
 
 
+async def do_refuse(request: web.Request, body: dict[str, Any], step: dict[str, Any]) -> web.StreamResponse:
+    """`status` (400) and `message` to a request with the parameter or role `part`; else a right answer."""
+    if step["part"] not in {*body, *(message["role"] for message in body["messages"])}:
+        return await do_answer(request, body, {})
+    return await do_status(request, body, {"status": 400, **step})
+
+
 async def do_one_evaluation(
     request: web.Request, body: dict[str, Any], step: dict[str, Any]
 ) -> web.StreamResponse:
@@ -348,6 +355,7 @@ ACTIONS: dict[str, Action] = {
     "answer": do_answer,
     "status": do_status,
     "refuse_schema": do_refuse_schema,
+    "refuse": do_refuse,
     "one_evaluation": do_one_evaluation,
     "endless_list": do_endless_list,
     "refuse_logprobs": do_refuse_logprobs,

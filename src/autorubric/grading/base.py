@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from autorubric.criteria.values import Submission
 from autorubric.rubric.rubric import Rubric
@@ -39,12 +39,17 @@ class GradingTask:
     first_sample: int = 0
 
 
+SHARED_PROMPTS: Final = "shared_prompts"
+"""Entry of `GraderDescription.asking` about judges that are asked about several criteria in one prompt."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraderDescription:
     """The description of a grader in a run's manifest.
 
     Attributes:
-        asking: Settings that the votes depend on: judges, prompts and sampling.
+        asking: Settings that the votes depend on: judges, prompts and sampling; the number of criteria in one
+            prompt (0 for all) for each judge that is asked about several.
         deciding: Settings for combining votes; if they change, stored votes are rescored without new calls.
     """
 

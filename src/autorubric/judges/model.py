@@ -52,7 +52,7 @@ class ModelJudge:
     Attributes:
         judge_id: Name of the judge in votes and metrics.
         client: The model's client.
-        system_prompt: System prompt; None for the built-in one.
+        system_prompt: System prompt; None for the built-in one, an empty text for no system message.
         multi_choice_system_prompt: System prompt for criteria with options; None for `system_prompt`.
     """
 

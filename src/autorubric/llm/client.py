@@ -45,7 +45,7 @@ async def ask_route(route: Route, question: ModelQuestion[T], tally: UsageTally)
             return kept
     conversation, asked = request, 0
     while True:
-        reply = await route.send(conversation)
+        reply = _with_text(question, await route.send(conversation))
         tally.add(reply)
         asked += 1
         try:
@@ -72,10 +72,28 @@ async def ask_route(route: Route, question: ModelQuestion[T], tally: UsageTally)
             return _exchange(answer, reply, tally, route.messages_sent(request, reply))
 
 
+def _with_text(question: ModelQuestion[T], reply: ModelReply) -> ModelReply:
+    """Return a reply without text with its reasoning as the text, if that is a whole answer."""
+    # Servers with a parser of reasoning take an answer for reasoning if no end mark precedes it.
+    said, is_finished = (reply.reasoning or "").strip(), reply.finish_reason == "stop"
+    if reply.text.strip() or not (question.schema and is_finished and said[:1] == "{" and said[-1:] == "}"):
+        return reply
+    try:
+        question.decode(said)
+    except ReplyError:
+        return reply
+    return reply._replace(text=said, reasoning=None)
+
+
 def _answer(question: ModelQuestion[T], reply: ModelReply) -> T | None:
     """Return the answer in a reply; None if the reply is a refusal."""
     if reply.refusal is not None:
         return None
+    if reply.reasoning and not reply.text.strip():
+        raise ReplyError(
+            "the reply is empty: its whole text is in the field of the reasoning (reasoning_content or "
+            "reasoning), and is not a finished answer; answer after the reasoning"
+        )
     if reply.finish_reason == "length" and question.schema is not None and "{" not in reply.text:
         # A bare `1` may be the beginning of `10`.
         raise ReplyError("there is no JSON object in it")

@@ -81,6 +81,7 @@ class LiteLLMTransport:
     def __init__(self, config: LLMConfig) -> None:
         self._config = config
         self._mask = Mask(config.secrets())
+        self._is_claude = "claude" in config.model.lower()
         self._refused_params: set[str] = set()
         self._fixed: dict[str, Any] | None = None
         self._supported: frozenset[str] | None = None
@@ -190,7 +191,8 @@ class LiteLLMTransport:
         name, provider = self._name_and_provider(litellm)
         # litellm returns None for models that it does not know.
         self._supported = frozenset(litellm.get_supported_openai_params(model=name) or ()) or None
-        self._reasons = _reasons(litellm, name)
+        # Anthropic's models reason only if they are asked to, and `Route` then sets no limit.
+        self._reasons = _reasons(litellm, name) and not self._is_claude
         key = config.key()
         self._provider = provider
         if self._uses_own_key() and missing_variables(litellm, name, provider):
@@ -274,7 +276,7 @@ class LiteLLMTransport:
         self._refused_params |= named
 
     def _messages(self, request: ModelRequest) -> list[dict[str, Json]]:
-        wants_marks = self._config.prompt_caching and "claude" in self._config.model.lower()
+        wants_marks = self._config.prompt_caching and self._is_claude
         marked = [place for place, one in enumerate(request.messages) if wants_marks and one.cache_prefix > 0]
         kept = set(marked[-_MOST_MARKS:])
         return [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING, Final
@@ -134,7 +134,7 @@ class OpenAITransport:
         return masked_error(kind, self._config.model, message, self._mask)
 
     def _read(self, request: ModelRequest, status: int, raw: bytes) -> ModelReply:
-        envelope = _json(raw)
+        envelope = _json(raw, self._wire.parse)
         if envelope is _NO_JSON:
             start = self._mask.error(raw.decode("utf-8", "replace"))[:_SHOWN]
             raise self._failure(ServerError, f"the response from {self._url} is not JSON: {start!r}")
@@ -246,9 +246,9 @@ async def _read_bounded(response: ClientResponse) -> bytes:
             return b"".join(chunks)
 
 
-def _json(raw: bytes) -> Json:
+def _json(raw: bytes, parse: Callable[[bytes], Json] = read_compact) -> Json:
     try:
-        return read_compact(raw)
+        return parse(raw)
     except (ValueError, RecursionError):
         return _NO_JSON
 

@@ -95,7 +95,8 @@ class ModelReply(NamedTuple):
         finish_reason: Reason why the reply ended: `stop`, `length`, `content_filter`, …
         refusal: The provider's or model's refusal text, if it refused.
         cached: Whether the reply is from the reply cache; if so, `cost` is 0 and `usage` is unchanged.
-        dropped_params: Parameters that were omitted because the provider does not support them.
+        dropped_params: Parameters that were omitted because the provider does not support them; `system` if
+            the system message was sent as part of the user's.
         request_id: The provider's id for this reply, if any.
         tokens: The reply's tokens with their log-probabilities, if they were requested and returned.
     """
@@ -226,6 +227,16 @@ def _shorten(text: str, longest: int) -> str:
     text = text.strip()
     half = longest // 2
     return text if len(text) <= longest else f"{text[:half]}\n…\n{text[-half:]}"
+
+
+def without_system(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """Return the conversation with its system messages at the beginning of its first other message."""
+    others = [one for one in messages if one.role != "system"]
+    told = "".join(f"{one.content}\n\n" for one in messages if one.role == "system" and one.content)
+    first = others[0] if others else Message("user", "")
+    # The parts of a message with images are before and after its prefix.
+    prefix = len(told) + first.cache_prefix if first.cache_prefix or first.images else 0
+    return (first._replace(content=told + first.content, cache_prefix=prefix), *others[1:])
 
 
 def with_text_at_end(messages: tuple[Message, ...], text: str) -> tuple[Message, ...]:

@@ -294,7 +294,7 @@ class ReusableVotes:
         deciding: Mapping[str, Any] = manifest.get("deciding") or {}
         self._dataset = dataset
         self._manifest = manifest
-        self._digests = VoteDigests(dataset.rubric, asking)
+        self._digests = VoteDigests(dataset.rubric, manifest)
         self._samples: Mapping[str, int] = (asking.get("sampling") or {}).get("samples") or {}
         self._weights: Mapping[str, float] = deciding.get("judge_weights") or {}
         self._panel = {judge_id: place for place, judge_id in enumerate(asking.get("judges") or {})}
