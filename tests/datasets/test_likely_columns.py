@@ -62,6 +62,17 @@ def test_likely_names_of_the_prompt(name: str, tmp_path: Path) -> None:
         ("user,response", "submission=response"),
         ("response,response text,target_audience", "submission=response"),
         ("query,answer,ground_truth", "submission=answer prompt=query reference=ground_truth"),
+        (
+            "input,actualOutput,expectedOutput",
+            "submission=actualOutput prompt=input reference=expectedOutput",
+        ),
+        (
+            "userInput,modelresponse,ExpectedOutput",
+            "submission=modelresponse prompt=userInput reference=ExpectedOutput",
+        ),
+        ("INPUT,OUTPUT,EXPECTEDOUTPUT", "submission=OUTPUT prompt=INPUT reference=EXPECTEDOUTPUT"),
+        ("question,__expected,response", "submission=response prompt=question"),
+        ("__expected1,response,re\u200bference", "submission=response reference=re\u200bference"),
     ],
 )
 def test_texts_and_references_are_told_apart(columns: str, chosen: str, tmp_path: Path) -> None:
@@ -127,7 +138,34 @@ def test_ids_are_recognised_where_they_are_unique(tmp_path: Path) -> None:
     assert repeated[1].metadata == {"item_id": "a"}
 
 
-@pytest.mark.parametrize("column", ["polite", "human_polite", "label_polite", "Polite_truth", "truth.polite"])
+@pytest.mark.parametrize(
+    ("columns", "chosen"),
+    [
+        ("conversation_id", "conversation_id"),
+        ("ticketId", "ticketId"),
+        ("conversation_id,message_id", "message_id"),
+        ("twice_id,conversation_id", "conversation_id"),
+        ("case id", "case id"),
+        ("essay_id", "essay_id"),
+        ("annotator_id", None),
+        ("left_id,right_id", None),
+        ("twice_id", None),
+    ],
+)
+def test_unique_columns_of_ids_are_ids(columns: str, chosen: str | None, tmp_path: Path) -> None:
+    """The most specific one whose cells differ, and never a column of people."""
+    names = columns.split(",")
+    rows = [[f"{'same' if name == 'twice_id' else at}" for name in names] for at in ("a", "b")]
+    lines = [f"{columns},text", *(",".join([*row, "x"]) for row in rows)]
+    dataset = _csv(tmp_path, "\n".join(lines) + "\n")
+    assert (dataset.field_map or {}).get("id") == chosen
+    assert list(dataset.item_ids()) == (["a", "b"] if chosen else ["0", "1"])
+
+
+@pytest.mark.parametrize(
+    "column",
+    ["polite", "human_polite", "label_polite", "Polite_truth", "truth.polite", "humanPolite", "po\u200blite"],
+)
 def test_columns_named_after_a_criterion_are_labels(column: str, tmp_path: Path) -> None:
     """With a rubric, which says what the criteria are called."""
     dataset = _csv(tmp_path, f"text,{column}\nThanks,MET\nNo,UNMET\n")
