@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -283,3 +284,37 @@ def test_a_numeric_id_is_text(line: str, tmp_path: Path) -> None:
     file.write_text(line + "\n", encoding="utf-8")
     rubric = Rubric([{"name": "polite", "requirement": "It is polite."}])
     assert list(RubricDataset.from_file(file, rubric=rubric).item_ids()) == ["7"]
+
+
+_CRITERIA = {"name": "a", "text": "How deep?", "weight": 2}
+_PROFBENCH = {
+    "task_id": "1",
+    "prompt": "p",
+    "rubrics": [{"criterion_description": "x", "criterion_weight": "Major"}],
+    "o3_response": "r",
+    "o3_fulfilment": [True],
+}
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        (_CRITERIA, "contains criteria, not items; pass it as the rubric"),
+        ({"text": "How deep?", "choices": ["low", "high"]}, "contains criteria, not items"),
+        (_PROFBENCH, "criteria under 'rubrics', which would not be graded"),
+        ({"id": "1", "response": "x", "rubric_items": [{"criterion": "A"}]}, "criteria under 'rubric_items'"),
+    ],
+)
+def test_criteria_and_rows_with_rubrics_are_no_plain_items(
+    row: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    """A file of another kind is refused, unless the caller names the columns."""
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps(row) + "\n", encoding="utf-8")
+    with pytest.raises(DatasetError, match=message):
+        RubricDataset.from_file(path)
+    text = next(key for key in row if key in ("text", "response", "o3_response"))
+    assert len(RubricDataset.from_file(path, submission=text)) == 1
+    table = pd.DataFrame([row])
+    with pytest.raises(DatasetError, match=message):
+        RubricDataset.from_dataframe(table)

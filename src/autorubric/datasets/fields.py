@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple, TypeAlias, TypedDict
 from autorubric.criteria.base import BaseCriterion
 from autorubric.datasets.csv_files import make_distinct
 from autorubric.datasets.item import DataItem, is_no_label
-from autorubric.errors import ArgumentError, ReplyError
+from autorubric.errors import ArgumentError, DatasetError, ReplyError
 from autorubric.rubric.rubric import Rubric
 from autorubric.support.names import clean_name
 from autorubric.support.objects import Json
@@ -231,6 +231,38 @@ def missing_submission(columns: Sequence[str]) -> str:
     )
 
 
+def check_kind(first: Mapping[str, Json], faults: Faults, at: FilePath) -> None:
+    """Raise an error if the rows of a file, of which `first` is one, are criteria or have rubrics."""
+    if {*first} <= _CRITERION_KEYS and {"weight", "choices"} & first.keys():
+        faults.add(at, "the file contains criteria, not items; pass it as the rubric (--rubric R, rubric=)")
+    for key in ("rubrics", "rubric_items"):
+        if isinstance(first.get(key), list):
+            message = (
+                f"the rows have criteria under {key!r}, which would not be graded; use from_healthbench for"
+            )
+            hint = "HealthBench rows, and otherwise name the key 'rubric' and use the keys of rubric files"
+            faults.add(at, f"{message} {hint}")
+    faults.raise_as(DatasetError)
+
+
+_CRITERION_KEYS: Final = {
+    *(
+        "name",
+        "title",
+        "text",
+        "description",
+        "requirement",
+        "weight",
+        "points",
+        "type",
+        "choices",
+        "options",
+    ),
+    *("min", "max", "scale_type", "category", "axis", "tags", "gate", "bonus", "when"),
+}
+"""Keys of criteria in rubric files, also of other tools."""
+
+
 def plain_name(column: str) -> str:
     """Return the name of a column in lower case, with `_` between words; words may be written without it."""
     words = _WORD_START.sub("_", clean_name(column)).casefold().replace("-", " ").replace("_", " ").split()
@@ -376,10 +408,12 @@ def _is_own(column: str, own: Collection[str], rubric: Rubric | None) -> bool:
 
 
 def guess_row_fields(
-    rows: Sequence[tuple[FilePath, Json]], fields: FieldMap, rubric: Rubric | None
+    rows: Sequence[tuple[FilePath, Json]], fields: FieldMap, rubric: Rubric | None, faults: Faults
 ) -> FieldMap | None:
     """Return the fields of rows of JSON as `guess_fields`; None if a key of the format is misspelt."""
     mappings = [row for _, row in rows if isinstance(row, Mapping)]
+    if mappings and not fields:
+        check_kind(mappings[0], faults, rows[0][0])
     keys = list(dict.fromkeys(str(key) for row in mappings for key in row))
     own = list(DataItem.model_fields)
     missing = [name for name in own if name not in keys]
