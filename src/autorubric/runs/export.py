@@ -321,10 +321,9 @@ def export_run(
 
 def _csv(frame: pd.DataFrame) -> bytes:
     # Imported late: metrics load numpy and more, which a DataFrame has loaded already.
-    from autorubric.metrics.core.result import spreadsheet_safe
+    from autorubric.metrics.core.result import spreadsheet_csv
 
-    text: str = spreadsheet_safe(_flat(frame)).to_csv(index=False, lineterminator="\n")
-    return text.encode("utf-8", "replace")
+    return spreadsheet_csv(_flat(frame)).encode("utf-8", "replace")
 
 
 def _parquet(frame: pd.DataFrame) -> bytes:
