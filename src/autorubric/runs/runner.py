@@ -408,7 +408,7 @@ class EvalRunner:
             opened.notices.append(told)
             self._log_stop(opened, "stopped")
         build = ReportsByGrader(self.grader)
-        results = StoredResults(opened.index, opened.dataset, opened.reusable, build, unfinished=False)
+        results = StoredResults(opened.index, opened.dataset, opened.reusable, build)
         if writer.votes is not None:
             opened.store.flush()
             results.write_snapshot(writer.votes)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from operator import attrgetter
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias
 
 from autorubric.criteria.values import Answer, CriterionVerdict, VerdictCounts, VoteStatus
 from autorubric.errors import TokenUsage
@@ -205,9 +205,16 @@ def position_inconsistent(votes: Sequence[JudgeVote]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def count_verdicts(votes: Sequence[JudgeVote], *, assumes: bool) -> VerdictCounts:
-    """Count a criterion's votes by outcome."""
-    if [vote.status for vote in votes].count("answered") == len(votes):
+NO_VOTE: Final = "no judge voted on this criterion"
+
+
+def count_verdicts(votes: Sequence[JudgeVote], *, assumes: bool, of_panel: bool) -> VerdictCounts:
+    """Count votes on a criterion by outcome; if no judge of the panel voted, one verdict is lost."""
+    statuses = [vote.status for vote in votes]
+    if statuses.count("not_asked") == len(votes):
+        is_lost = of_panel and not any(vote.skipped for vote in votes)
+        return VerdictCounts(asked=1, lost=1, lost_cause=NO_VOTE) if is_lost else VerdictCounts()
+    if statuses.count("answered") == len(votes):
         return _all_answered(len(votes))
     outcomes: Counter[str] = Counter()
     causes: dict[str, str] = {}
