@@ -251,7 +251,7 @@ def _run_test(
     )
     tested = [j for j, one in enumerate(tests) if one.p_value is not None]
     needed = math.ceil(PASS_AT * len(tested))
-    gaps = sorted(math.inf if tests[j].smallest_gap is None else tests[j].smallest_gap for j in tested)
+    gaps = sorted(one.smallest_gap for one in tests if one.smallest_gap is not None)
     method = f"winning rate (alt-test, epsilon {epsilon:g})"
     rate = Estimate.undefined("too_few_units", method=method)
     if tested:
@@ -272,7 +272,7 @@ def _run_test(
             "advantage", [(wins[j].judge, wins[j].there) for j in tested], cluster, options
         ),
         gap=gap,
-        smallest_gap=gaps[needed - 1] if tested and math.isfinite(gaps[needed - 1]) else None,
+        smallest_gap=gaps[needed - 1] if 0 < needed <= len(gaps) else None,
         passed=rate.value >= PASS_AT if rate.value is not None else None,
         per_annotator={one.name: one for one in tests},
         epsilon=epsilon,
