@@ -93,6 +93,8 @@ def panel_and_best(
     difference: Estimate = getattr(resampled.of_people("gap", (0,)), figure)
     words = f"{figure}, panel minus judge, mean over criteria"
     method = "; ".join([words, *difference.method.split("; ")[1:]])
+    if difference.value == 0 and np.array_equal(first.column.code, second.column.code):
+        difference = Estimate(0.0, n=difference.n, reason="no_variance")
     tied = labelled & cells.tied
     return PanelAndBest(
         judge=ranked[0],
@@ -265,7 +267,8 @@ def _difference_clause(difference: Estimate) -> str:
     if difference.value is None:
         return ""
     if difference.low is None or difference.high is None:
-        return f", a difference of {difference.value:+.3f}"
+        alike = ", since they give the same answers" if difference.reason == "no_variance" else ""
+        return f", a difference of {difference.value:+.3f}{alike}"
     told = "" if difference.low > 0 or difference.high < 0 else ", which is not distinguishable from 0"
     ends = f"[{difference.low:+.3f}, {difference.high:+.3f}]"
     return f", a difference of {difference.value:+.3f} {ends}{told}"
