@@ -12,6 +12,7 @@ from autorubric.rubric.rubric import Rubric
 from autorubric.support.objects import Json
 
 if TYPE_CHECKING:
+    from autorubric.grading.plan import VoteKey
     from autorubric.llm.config import LLMConfig
     from autorubric.scoring.reports import EnsembleEvaluationReport
     from autorubric.scoring.votes import JudgeVote, Listener, Votes
@@ -29,6 +30,8 @@ class GradingTask:
         item_id: Id of the item; empty if the item has no id.
         first_sample: Index of each judge's first sample; to get new votes, use an index above all earlier
             ones.
+        requests_left: Number of requests to models that may still be sent for votes that are requested once
+            more, by criterion, judge, sample and order of the candidates.
     """
 
     submission: Submission
@@ -37,6 +40,7 @@ class GradingTask:
     reference_submission: str | None = None
     item_id: str = ""
     first_sample: int = 0
+    requests_left: Mapping[VoteKey, int] | None = None
 
 
 SHARED_PROMPTS: Final = "shared_prompts"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 import re
 import warnings
@@ -29,7 +30,7 @@ from autorubric.judges.token_probabilities import Certainty, TokenText, certaint
 from autorubric.llm.client import LLMClient
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.reply_json import bare_word, parse_reply
-from autorubric.llm.transport import Exchange, ModelQuestion
+from autorubric.llm.transport import Allowance, Exchange, ModelQuestion
 from autorubric.scoring.votes import VoteExchange
 from autorubric.support.objects import Json
 
@@ -108,16 +109,18 @@ class ModelJudge:
         if not keyed:
             return await self._answer_each(requests, {})
         ordered = _shuffle(keyed, requests[0].seed)
+        allowance = self.client.allowance(least_left(requests))
         prompt_for, read = partial(self._shared_prompt, ordered, requests), partial(_read_batch, keyed)
         try:
-            reply = await self._ask_model(requests[0], ordered[0][1][1], prompt_for, read)
+            reply = await self._ask_model(requests[0], ordered[0][1][1], prompt_for, read, allowance)
         except ReplyError as error:
-            replies = await self._answer_each(requests, {})
+            replies = await self._answer_each(self._after_shared(requests, allowance), {})
             return [_add_spending(replies[0], error), *replies[1:]]
         except ProviderError as error:
             return shared_error(error, len(requests))
         answered = {key: keyed[key] for key in reply.answer or ()}
         certainties = self._certainties(reply.exchange, answered)
+        requests = self._after_shared(requests, allowance)
         return await self._answer_each(requests, _batch_replies(reply, keyed, certainties))
 
     @property
@@ -150,6 +153,11 @@ class ModelJudge:
         """Close the model's connections; the next request reopens them."""
         await self.client.aclose()
 
+    def _after_shared(self, requests: Sequence[JudgeRequest], shared: Allowance) -> list[JudgeRequest]:
+        """Return requests that may follow a shared one, of which each vote sent its part."""
+        left = shared.most - math.ceil(shared.sent / len(requests))
+        return [replace(request, requests_left=left) for request in requests]
+
     async def _answer_each(
         self, requests: Sequence[JudgeRequest], found: Mapping[str, JudgeReply]
     ) -> Sequence[Outcome]:
@@ -172,6 +180,7 @@ class ModelJudge:
         shown: Shown,
         prompt_for: Callable[[Submission], ComposedPrompt],
         read: Callable[[Any, str], ReadT],
+        allowance: Allowance | None = None,
     ) -> Awaitable[Reply[ReadT]]:
         demand_text(self.judge_id, request)
         bare = request.criterion.takes_bare
@@ -185,8 +194,11 @@ class ModelJudge:
 
             return ModelQuestion(prompt.messages, decode, prompt.schema, request.sample)
 
+        allowance = allowance or self.client.allowance(request.requests_left)
         # Not a coroutine: thousands of calls may wait at a time, and each would keep another frame.
-        return ask_model(self.client, question_of, (request.submission,), compared=bool(shown.names))
+        return ask_model(
+            self.client, question_of, (request.submission,), compared=bool(shown.names), allowance=allowance
+        )
 
     def _certainties(self, exchange: Exchange[Any] | None, answered: _Keyed) -> dict[str, Certainty]:
         """Return the certainty of each answer in a reply; warn once of each reason for no probabilities."""
@@ -222,6 +234,12 @@ def _add_spending(reply: Outcome, lost: JudgeError) -> Outcome:
         return replace(reply, usage=usage, cost=cost)
     reply.usage, reply.cost = usage, cost
     return reply
+
+
+def least_left(requests: Sequence[JudgeRequest]) -> int | None:
+    """Return the smallest number of requests that may be sent for votes that share one."""
+    known = [request.requests_left for request in requests if request.requests_left is not None]
+    return min(known, default=None)
 
 
 def _shuffle(keyed: _Keyed, seed: int) -> _Ordered:
@@ -344,6 +362,7 @@ def model_reply(
             attempted=exchange.attempted,
             cached=exchange.cached,
         ),
+        seconds=exchange.seconds,
         truncated=part is not None,
         shown=part,
     )

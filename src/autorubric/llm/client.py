@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -14,8 +15,10 @@ from autorubric.errors import ArgumentError, ProviderError, ReplyError
 from autorubric.llm.cache import CacheStats
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.reply_json import parse_reply_json
+from autorubric.llm.retry import RetryPolicy
 from autorubric.llm.route import Route
 from autorubric.llm.transport import (
+    Allowance,
     Exchange,
     Message,
     ModelQuestion,
@@ -36,7 +39,7 @@ _MOST_ASKED: Final = 3
 
 
 async def ask_route(route: Route, question: ModelQuestion[T], tally: UsageTally) -> Exchange[T]:
-    request = route.request(question)
+    request = route.request(question)._replace(allowance=tally.allowance)
     key, cache = "", route.cache
     if cache is not None:
         key = route.key(request)
@@ -57,7 +60,7 @@ async def ask_route(route: Route, question: ModelQuestion[T], tally: UsageTally)
                 messages = question.again()
             elif asked < _MOST_ASKED:
                 messages = ask_again_messages(conversation.messages, reply, str(error))
-            if messages is None:
+            if messages is None or not tally.allowance.left:
                 tally.fill(error, question)
                 raise
             conversation = conversation._replace(messages=messages)
@@ -110,7 +113,7 @@ def _cached_exchange(
         answer = question.decode(reply.text)
     except ReplyError:
         return None
-    own = UsageTally([reply.text], reply.usage, 0.0, tally.attempted)
+    own = UsageTally(Allowance(0), [reply.text], reply.usage, 0.0, tally.attempted)
     return _exchange(answer, reply, own, question.messages, cached=True)
 
 
@@ -132,6 +135,7 @@ def _exchange(
         request_id=reply.request_id,
         attempted=tally.attempted,
         tokens=reply.tokens,
+        seconds=tally.allowance.seconds,
     )
 
 
@@ -251,21 +255,38 @@ class LLMClient:
         """Close the client."""
         await self.aclose()
 
-    async def converse(self, question: ModelQuestion[T]) -> Exchange[T]:
-        """Send a question and return the exchange; the errors are the same as in `ask`."""
+    def allowance(self, left: int | None = None) -> Allowance:
+        """Return the requests that may be sent for one vote, `left` of them if some were sent before."""
+        most = RetryPolicy(max_retries=self.config.max_retries).most_requests
+        return Allowance(most, 0 if left is None else max(0, most - left))
+
+    async def converse(self, question: ModelQuestion[T], allowance: Allowance | None = None) -> Exchange[T]:
+        """Send a question and return the exchange; the errors are the same as in `ask`.
+
+        Args:
+            question: The question.
+            allowance: The requests that may be sent; None for those of a new vote.
+        """
         if not question.messages:
             raise ArgumentError("messages is empty; pass at least one message")
-        tally = UsageTally()
+        allowance = allowance or self.allowance()
+        tally, most = UsageTally(allowance), allowance.most
         failures: list[ProviderError] = []
-        for route in self.routes:
+        for left, route in zip(range(len(self.routes), 0, -1), self.routes, strict=True):
             tally.attempted += (route.config.model,)
+            # Each fallback gets an equal share of the requests that are left.
+            allowance.most = allowance.sent + math.ceil((most - allowance.sent) / left)
             try:
                 return await ask_route(route, question, tally)
             except ReplyError as error:
-                error.attempted = tally.attempted
+                error.attempted, error.requests_left = tally.attempted, most - allowance.sent
                 raise
             except ProviderError as error:
                 failures.append(error)
+                if allowance.sent >= most:
+                    break
+            finally:
+                allowance.most = most
         # The first model is the one that the user configured; its error is the one to fix.
         first = failures[0]
         if len(failures) > 1:

@@ -57,6 +57,27 @@ class ReplySchema:
     exact: Mapping[str, Json] | None = None
 
 
+@dataclass(slots=True, eq=False)
+class Allowance:
+    """The requests that may be sent for one vote, and the time of the last one.
+
+    Attributes:
+        most: Maximum number of requests, whatever the reason for each: the first one, retries, replies that
+            could not be read, features that the provider refused, or a text that was too long.
+        sent: Number of requests sent so far.
+        seconds: Seconds from sending the last request to its reply or error; None before the first one.
+    """
+
+    most: int
+    sent: int = 0
+    seconds: float | None = None
+
+    @property
+    def left(self) -> int:
+        """Number of requests that may still be sent."""
+        return max(0, self.most - self.sent)
+
+
 class ModelRequest(NamedTuple):
     """A complete request to a model; identical requests may share a cached reply.
 
@@ -66,6 +87,7 @@ class ModelRequest(NamedTuple):
         schema: Schema of the reply; None for free text.
         sample: Index of the sample, from 0; distinguishes repeated samples of the same request.
         params: Sampling and other parameters in the provider's (OpenAI) format, without None values.
+        allowance: The requests that may be sent for the vote; None for those of this request alone.
     """
 
     model: str
@@ -73,6 +95,7 @@ class ModelRequest(NamedTuple):
     schema: ReplySchema | None = None
     sample: int = 0
     params: Mapping[str, Json] = MappingProxyType({})
+    allowance: Allowance | None = None
 
 
 class Token(NamedTuple):
@@ -162,6 +185,7 @@ class Exchange(NamedTuple, Generic[T]):
     attempted: tuple[str, ...] = ()  # models that were called, in order; the last one replied
     # The last reply's tokens with their log-probabilities, if they were requested and returned.
     tokens: tuple[Token, ...] = ()
+    seconds: float | None = None  # from sending the last request to its reply; None for a cached reply
 
 
 class ModelQuestion(NamedTuple, Generic[T]):
@@ -180,6 +204,7 @@ class ModelQuestion(NamedTuple, Generic[T]):
 class UsageTally:
     """Total usage and cost of all attempts at one question."""
 
+    allowance: Allowance
     replies: list[str] = field(default_factory=list)
     usage: TokenUsage | None = None
     cost: float | None = 0.0
@@ -200,6 +225,7 @@ class UsageTally:
         error.usage, error.replies = self.usage, tuple(self.replies)
         error.cost = self.cost if self.replies else None
         error.selected_model, error.request_id = self.model, self.request_id
+        error.seconds, error.requests_left = self.allowance.seconds, self.allowance.left
 
 
 def ask_again_messages(messages: tuple[Message, ...], reply: ModelReply, why: str) -> tuple[Message, ...]:

@@ -75,6 +75,7 @@ class VoteColumns(NamedTuple):
 _UNREAD: Final = frozenset(
     {
         "reason", "error", "model", "truncated", "shown", "token_usage", "completion_cost", "latency_seconds",
+        "wait_seconds",
         "probability_source", "probability_backend", "probability_reason",
     }
 )  # fmt: skip

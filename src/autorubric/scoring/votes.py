@@ -57,7 +57,9 @@ class JudgeVote:
             was omitted or the part is unknown.
         token_usage: Tokens spent, including retries; None if not counted.
         completion_cost: US dollars spent, including retries; None if unknown.
-        latency_seconds: Seconds from the request to the answer.
+        latency_seconds: Seconds from sending the last request to the answer.
+        wait_seconds: Seconds before that: in line under limits and budgets, between retries, and in earlier
+            requests for the vote.
         skipped: Whether the vote was skipped because it could not matter: the verdict was already decided, or
             the criterion was not escalated.
     """
@@ -87,6 +89,7 @@ class JudgeVote:
     token_usage: TokenUsage | None = None
     completion_cost: float | None = None
     latency_seconds: float | None = None
+    wait_seconds: float = 0.0
     skipped: bool = False
 
     @property
@@ -156,6 +159,8 @@ class VoteExchange(NamedTuple):
     request_id: str | None = None
     attempted: tuple[str, ...] = ()  # models called, in order; not stored in run folders
     cached: bool = False
+    # Number of requests to models that may still be sent for the vote; None if unknown; not stored either.
+    requests_left: int | None = None
 
 
 class VoteCast(NamedTuple):
