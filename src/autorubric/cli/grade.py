@@ -99,8 +99,7 @@ class TextSource:
             )
         for position in range(len(dataset)):
             if item_id is None or dataset.item_id(position) == item_id:
-                if dataset[position].submission is None and any(one.submission for one in dataset):
-                    raise ArgumentError(f"{file}: the text of row {item_id!r} is missing")
+                check_texts(file, dataset, position)
                 return dataset[position]
         raise ArgumentError(f"{file} has no row with id {item_id!r}")
 

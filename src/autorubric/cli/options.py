@@ -15,7 +15,7 @@ from pydantic import BaseModel
 import autorubric
 from autorubric.cli.app import notice
 from autorubric.criteria.values import Submission
-from autorubric.errors import ArgumentError, DatasetError, Fault
+from autorubric.errors import ArgumentError, DatasetError, Fault, FileError
 from autorubric.runs.config import EvalConfig
 from autorubric.support.chat_tokens import INVISIBLE
 
@@ -197,23 +197,27 @@ def notice_columns(dataset: autorubric.RubricDataset) -> None:
 _UNSEEN: Final = re.compile(rf"[\s{INVISIBLE}]*")
 
 
-def check_texts(file: Path, dataset: autorubric.RubricDataset) -> None:
-    """Check that there are items, and that every submission has a text."""
-    empty, missing = [], []
+def check_texts(file: Path, dataset: autorubric.RubricDataset, position: int | None = None) -> None:
+    """Check that there are items, and that every submission (or that at a position) has a text."""
+    if not len(dataset):
+        raise FileError.whole(file, "the dataset has no items; there is nothing to judge")
+    whys = {}
     for at, item in enumerate(dataset):
         if item.submission is None:
-            message = "the submission is missing, although other items have one; add its text"
-            missing.append(Fault(path=f"item {dataset.item_id(at)!r}", message=message))
+            whys[at] = "missing, although other items have one; add its text"
         elif is_empty(item.submission):
-            message = "the submission is empty; there is nothing to judge"
-            empty.append(Fault(path=f"item {dataset.item_id(at)!r}", message=message))
-    if not len(dataset):
-        empty.append(Fault(path="", message="the dataset has no items; there is nothing to judge"))
-    # If all submissions are null, the texts are stored elsewhere, as for recorded votes.
-    if len(missing) < len(dataset):
-        empty += missing
-    if empty:
-        raise DatasetError(str(file), empty)
+            whys[at] = "empty; there is nothing to judge"
+    if len(whys) == len(dataset) and all(item.submission is None for item in dataset):
+        # The texts are stored elsewhere, as for recorded votes, unless a column was chosen for them.
+        chosen = "submission" in (dataset.field_map or {})
+        whys = dict.fromkeys(whys, "missing; add its text") if chosen else {}
+    faults = [
+        Fault(path=f"item {dataset.item_id(at)!r}", message=f"the submission is {why}")
+        for at, why in whys.items()
+        if position in (None, at)
+    ]
+    if faults:
+        raise DatasetError(str(file), faults)
 
 
 def is_empty(given: Any) -> bool:
