@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,8 +14,10 @@ from pydantic import BaseModel
 
 import autorubric
 from autorubric.cli.app import notice
-from autorubric.errors import ArgumentError
+from autorubric.criteria.values import Submission
+from autorubric.errors import ArgumentError, DatasetError, Fault
 from autorubric.runs.config import EvalConfig
+from autorubric.support.chat_tokens import INVISIBLE
 
 
 def option(names: str, metavar: str | None, help: str, **settings: Any) -> Any:
@@ -189,3 +192,34 @@ def notice_columns(dataset: autorubric.RubricDataset) -> None:
     columns = dataset.columns_line()
     if columns is not None:
         notice(f"columns: {columns}")
+
+
+_UNSEEN: Final = re.compile(rf"[\s{INVISIBLE}]*")
+
+
+def check_texts(file: Path, dataset: autorubric.RubricDataset) -> None:
+    """Check that there are items, and that every submission has a text."""
+    empty, missing = [], []
+    for at, item in enumerate(dataset):
+        if item.submission is None:
+            message = "the submission is missing, although other items have one; add its text"
+            missing.append(Fault(path=f"item {dataset.item_id(at)!r}", message=message))
+        elif is_empty(item.submission):
+            message = "the submission is empty; there is nothing to judge"
+            empty.append(Fault(path=f"item {dataset.item_id(at)!r}", message=message))
+    if not len(dataset):
+        empty.append(Fault(path="", message="the dataset has no items; there is nothing to judge"))
+    # If all submissions are null, the texts are stored elsewhere, as for recorded votes.
+    if len(missing) < len(dataset):
+        empty += missing
+    if empty:
+        raise DatasetError(str(file), empty)
+
+
+def is_empty(given: Any) -> bool:
+    """Return whether a submission, or one of its candidates, has no visible text and no call of a tool."""
+    submission = Submission.parse(given)
+    texts = [*submission.candidates.values()] or [submission.text or ""]
+    if submission.turns and not any(turn.tool_calls for turn in submission.turns):
+        texts = ["".join(turn.text or "" for turn in submission.turns)]
+    return any(_UNSEEN.fullmatch(text) for text in texts)

@@ -43,3 +43,14 @@ def compare_in_words(
     """
     words = {"above": above, "below": below, "not shown": otherwise}[side_of(found, reference)]
     return f"{words} ({quantity} {describe_estimate(found)}, n = {found.n})"
+
+
+def answered_in_words(n_answered: int, n: int, units: str, who: str = "it") -> str:
+    """Return ` on the 70% of items it answered` for 7 of 10; empty if all were answered.
+
+    Sentences about a judge that abstained have this condition, because it may abstain where it would err.
+    """
+    if not n_answered < n:
+        return ""
+    share = min(n_answered / n, 0.999)
+    return f" on the {share:.{0 if share < 0.995 else 1}%} of {units} {who} answered"

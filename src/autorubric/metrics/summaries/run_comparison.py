@@ -309,8 +309,9 @@ class RunDifference(ResultBase):
             runs decided; None if there are none.
         criteria: Comparison, per criterion, of the values in [0, 1] that it contributes to the score. Pairs
             with an answer that was assumed because no reply was readable are excluded.
-        baseline_verdicts: Verdict counts of the baseline.
-        run_verdicts: Verdict counts of the other run.
+        baseline_verdicts: Verdict counts of the baseline; the other run's verdicts on items that the
+            baseline's dataset lacks count as not judged.
+        run_verdicts: Verdict counts of the other run, in the same way.
     """
 
     n_items: int
@@ -404,9 +405,16 @@ def run_difference(
         ),
         right=_compare_pairs("share right", right, resampling) if labelled else None,
         criteria=tuple(replace(one, adjusted_p=p) for one, p in zip(criteria, adjusted, strict=True)),
-        baseline_verdicts=baseline.verdicts,
-        run_verdicts=run.verdicts,
+        baseline_verdicts=baseline.verdicts + _verdicts_lacking(baseline, after),
+        run_verdicts=run.verdicts + _verdicts_lacking(run, before),
     )
+
+
+def _verdicts_lacking(run: OwnedRun, other: Mapping[str, _Graded]) -> VerdictCounts:
+    """Count the other run's verdicts on items that are not in the run's dataset as not judged."""
+    own = set(_item_ids(run.dataset))
+    reports = [graded.reports or () for item, graded in other.items() if item not in own]
+    return VerdictCounts(not_judged=sum(one.verdicts.due for each in reports for one in each))
 
 
 def _compare_pairs(
@@ -437,11 +445,15 @@ def _by_id(run: OwnedRun) -> dict[str, _Graded]:
             found[one.item_idx] = (
                 _Graded(None, None) if report is None else _Graded(report.score, report.report)
             )
-    if hasattr(run.dataset, "item_ids"):
-        ids: Sequence[str] | Mapping[int, str] = list(run.dataset.item_ids())
-    else:
-        ids = {at: run.dataset.item_id(at) for at in found}
+    ids = _item_ids(run.dataset)
     return {ids[at]: graded for at, graded in found.items()}
+
+
+def _item_ids(dataset: Any) -> list[str]:
+    # Iteration reads a stored dataset faster than access by position.
+    if hasattr(dataset, "item_ids"):
+        return list(dataset.item_ids())
+    return [dataset.item_id(at) for at in range(len(dataset.items))]
 
 
 def _has_assumed(graded: _Graded) -> bool:
