@@ -120,15 +120,14 @@ class ItemAnalysis(ResultBase):
         if self.dead:
             return f"First check the criteria that never vary or have no values: {', '.join(self.dead)}."
         for pair in self.redundant:
-            r = pair.correlation
-            size = r if r > 0 else r.map(lambda value: -value)
+            size = pair.correlation
+            size = size if size > 0 else size.map(lambda value: -value)
             if side_of(size, self.threshold) == "above":
                 names = f"{pair.first} and {pair.second}"
                 return (
                     compare_in_words(
                         size,
                         above=f"Check {names} first: they are redundant",
-                        below="",
                         otherwise="",
                         reference=self.threshold,
                         quantity="|r|",
@@ -144,9 +143,8 @@ class ItemAnalysis(ResultBase):
             compare_in_words(
                 self.weakest_gap,
                 above=f"Check {weakest.name} first: it has the weakest correlation with the rest, {r}",
-                below="",
-                otherwise=f"No criterion is shown to have the weakest correlation with the rest; that of "
-                f"{weakest.name}, {r}, is not distinguishable from that of {following.name}",
+                otherwise=f"The weakest correlation with the rest is not shown: {weakest.name} has {r}, not "
+                f"distinguishable from {following.name}",
                 quantity=f"{following.name} minus {weakest.name}",
             )
             + "."
@@ -488,7 +486,7 @@ def _weakest_gap(oriented: Array, discriminations: Sequence[Estimate], resamplin
         n=[n],
         reason="no_variance",
     )[0]
-    return with_t_interval(found, n, resampling.confidence_level)
+    return with_t_interval(found, n, resampling.confidence_level, 2.0)
 
 
 def _why_uninformative(values: Array) -> Reason | None:

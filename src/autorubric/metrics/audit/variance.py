@@ -125,7 +125,6 @@ class VarianceComponents(ResultBase):
             then = compare_in_words(
                 Estimate(plan.reached, plan.low, plan.high, n=self.score.n_items),
                 above=f"{design} would reach {self.target:g}",
-                below="",
                 otherwise=f"{design} may reach {self.target:g}, which is not shown",
                 reference=self.target - _ROUNDING,
                 quantity="Φ of the plan",
