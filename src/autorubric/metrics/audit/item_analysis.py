@@ -333,7 +333,7 @@ def _correlation_matrix(values: Array) -> tuple[Array, Array]:
     return n, np.where(room > 1e-12, product / np.where(room > 1e-12, room, 1.0), 0.0)
 
 
-def item_analysis(
+def item_analysis(  # noqa: PLR0913 - a public entry point with many options
     result: Any,
     dataset: Any = None,
     *,
@@ -341,6 +341,7 @@ def item_analysis(
     redundant_from: float = 0.7,
     spread: float = 0.25,
     n_draws: int = 200,
+    n_resamples: int = 1000,
     rng: int | np.random.Generator = 0,
 ) -> ItemAnalysis:
     """Analyse a rubric's criteria: discrimination, redundancy, sensitivity to weights, and reliability.
@@ -374,6 +375,7 @@ def item_analysis(
         redundant_from: Minimum |r| of a redundant pair, in (0, 1].
         spread: Size of the random weight changes; 0.25 changes weights by about a quarter.
         n_draws: Number of random weight sets.
+        n_resamples: Number of resamples of items.
         rng: Seed or NumPy generator for the resamples and random weights.
 
     Raises:
@@ -382,7 +384,8 @@ def item_analysis(
     check_number("redundant_from", redundant_from, "(0, 1]")
     check_number("spread", spread, "[0, inf)")
     check_number("n_draws", n_draws, "[1, inf)", whole=True)
-    resampling, table = Resampling(rng=rng).with_fixed_seed(), table_of(result, dataset)
+    resampling = Resampling(n_resamples=n_resamples, rng=rng).with_fixed_seed()
+    table = table_of(result, dataset)
     order = order_by_id(table.item_ids)
     weights = weights_of(result, dataset, table)
     weights = replace(weights, by_item=weights.by_item[order])
