@@ -130,8 +130,8 @@ def t_estimate(
     return Estimate(value, value - half, value + half, se, n, method)
 
 
-def with_t_interval(found: Estimate, n_units: int, confidence_level: float) -> Estimate:
-    """Return an estimate with a t interval from its bootstrap standard error, for few units.
+def with_t_interval(found: Estimate, n_units: int, confidence_level: float, bound: float) -> Estimate:
+    """Return an estimate in [-bound, bound] with a t interval from its bootstrap standard error.
 
     Resamples of n units have the spread of n - 1 units, and percentiles also lack the width of t.
     """
@@ -140,7 +140,8 @@ def with_t_interval(found: Estimate, n_units: int, confidence_level: float) -> E
     se = found.se * math.sqrt(n_units / (n_units - 1))
     half = t_quantile(confidence_level, n_units - 1) * se
     method = found.method.replace("percentile bootstrap", "t with bootstrap standard error")
-    return replace(found, low=found.value - half, high=found.value + half, se=se, method=method)
+    low, high = max(found.value - half, -bound), min(found.value + half, bound)
+    return replace(found, low=low, high=high, se=se, method=method)
 
 
 def mean_and_influences(values: Array, members: Codes) -> tuple[float, Array]:

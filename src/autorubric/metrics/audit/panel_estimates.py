@@ -343,7 +343,7 @@ def estimate_credits(
     level = resampling.confidence_level
     return [
         *(widen_at_bound(one, len(items), level) for one in found[:size]),
-        *(with_t_interval(one, len(items), level) for one in found[size:]),
+        *(with_t_interval(one, len(items), level, 1.0) for one in found[size:]),
     ]
 
 
