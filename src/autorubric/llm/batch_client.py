@@ -27,7 +27,13 @@ from autorubric.llm.config import LLMConfig
 from autorubric.llm.decision_wire import WIRES
 from autorubric.llm.interception import HttpRequest
 from autorubric.llm.names import owner_of, speaks_openai
-from autorubric.llm.provider_errors import ProviderFailure, error_of, masked_error, retry_after_of
+from autorubric.llm.provider_errors import (
+    ProviderFailure,
+    error_of,
+    masked_error,
+    retry_after_of,
+    version_advice,
+)
 from autorubric.llm.route import Route, is_direct
 from autorubric.llm.specs import Mask, is_no_word, is_secret_name
 from autorubric.llm.transport import LARGEST_ANSWER
@@ -263,7 +269,8 @@ class BatchClient:
 
     def _refusal(self, url: str, status: int, raw: bytes, wait: float | None) -> ProviderError:
         if status in (404, 405) and url.partition("?")[0] in (f"{self.base}/files", self.batches):
-            return self._error(ModelNotFoundError, f"there is no batch endpoint at {url} (HTTP {status})")
+            what = f"there is no batch endpoint at {url} (HTTP {status}){version_advice(self.base)}"
+            return self._error(ModelNotFoundError, what)
         text = raw.decode("utf-8", "replace")
         failure = ProviderFailure(model=self._model, status=status, text=text, retry_after=wait, address=url)
         return error_of(failure, self._mask)
