@@ -144,7 +144,7 @@ def report_html(
         max_chars: Maximum number of characters to keep of a submission, prompt or reference; truncated text
             is marked. 0 omits these texts. If they exceed 48 million characters in total, each is truncated
             further. Votes and their reasons (up to 8,000 characters) are always included.
-        live: For a page served by a live server: the page's `version` and the number of `saved` labels. The
+        live: For a page served by a live server: the page's `version` and the number of stored `labels`. The
             page then polls the server for changes and sends labels to it.
 
     Raises:

@@ -404,7 +404,7 @@ class EvalRunner:
         if batches is not None and stopped in (None, "same_error"):
             opened.store.flush()
             batches.finish(is_complete=stopped is None)
-            opened.notices.extend(batches.unneeded() if stopped is None else ())
+            opened.notices.extend(batches.notices() if stopped is None else ())
         if stopped is None:
             opened.manifest.update(status="complete", completed_at=completed_at.isoformat())
             opened.store.write_manifest(opened.manifest)
