@@ -42,9 +42,8 @@ class GradingTask:
 
 
 def prompts_of(rubric: Rubric, size: int) -> list[list[BaseCriterion]]:
-    """Return the criteria that judges are asked about, by prompt of at most `size`, 0 for no limit."""
+    """Return the criteria of each prompt with at most `size` of them (0 for all); comparisons are apart."""
     asked = [one for one in rubric if one.check is None]
-    # Comparisons show other texts.
     kinds = [[one for one in asked if (one.level == "ranking") == compared] for compared in (False, True)]
     step = size or max(1, len(asked))
     return [own[at : at + step] for own in kinds for at in range(0, len(own), step)]

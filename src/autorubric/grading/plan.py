@@ -232,7 +232,7 @@ class Planner:
         calls: list[JudgeCall] = []
         places = {one.name: place for group in prompts_of(task.rubric, 0) for place, one in enumerate(group)}
         for criterion in task.rubric:
-            calls += self._calls_on(criterion, task, seeds, places.get(criterion.name, 0))
+            calls += self._calls(criterion, task, seeds, places.get(criterion.name, 0))
         return tuple(calls)
 
     def _system_prompt(self, criterion: BaseCriterion) -> str | None:
@@ -240,9 +240,7 @@ class Planner:
             return self.system_prompt
         return self.multi_choice_system_prompt
 
-    def _calls_on(
-        self, criterion: BaseCriterion, task: GradingTask, seeds: Seeds, place: int
-    ) -> list[JudgeCall]:
+    def _calls(self, criterion: BaseCriterion, task: GradingTask, seeds: Seeds, at: int) -> list[JudgeCall]:
         """Return all calls for one criterion: one per judge, sample and order of presentation."""
         name, submission, reference = criterion.name or "", task.submission, task.reference_submission
         bound = criterion.bind(submission)
@@ -270,7 +268,7 @@ class Planner:
                     request = _make_request(
                         **shared, sample=sample, seed=seed, order=order, presentation=number
                     )
-                    calls.append(JudgeCall(member, request, (name, member.judge_id, sample, order), place))
+                    calls.append(JudgeCall(member, request, (name, member.judge_id, sample, order), at))
         return calls
 
     def _demand_reference(self, task: GradingTask) -> None:

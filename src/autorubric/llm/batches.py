@@ -52,11 +52,8 @@ _CANCEL_WAITS: Final = (0.0, 0.2, 1.0, *[5.0] * 180)
 _ID_LENGTH: Final = 41
 _OF_ONE_REPLY: Final = frozenset({"id", "created", "created_at", "request_id", "system_fingerprint", "usage"})
 """Keys whose values differ between equal replies."""
-_CONTRADICTION: Final = (
-    500,
-    '{"type": "error", "error": {"type": "api_error", "message": "the batch has several results for this '
-    'request that contradict each other"}}',
-)
+_SAID: Final = "the batch has several results for this request, which contradict each other"
+_CONTRADICTION: Final = 500, json.dumps({"type": "error", "error": {"type": "api_error", "message": _SAID}})
 
 
 @dataclass(slots=True, kw_only=True)
@@ -356,24 +353,21 @@ class BatchQueue:
                 bad += 1
             elif reply is not None:
                 bad += key in replies
-                replies[key] = _combine_replies(replies.get(key, reply), reply)
-
-        def lines() -> Iterator[bytes]:
-            for key, (status, body) in replies.items():
-                line = {"custom_id": f"{batch.token}-{key}", "status": status}
-                yield json.dumps({**line, "body": redact(body, client.keys)}).encode("ascii") + b"\n"
-
-        write_parts_atomic(self._file(batch.number, "replies"), lines())
+                replies[key] = _combine_replies(replies[key], reply) if key in replies else reply
+        lines = (
+            {"custom_id": f"{batch.token}-{key}", "status": status, "body": redact(body, client.keys)}
+            for key, (status, body) in replies.items()
+        )
+        encoded = (json.dumps(line).encode("ascii") + b"\n" for line in lines)
+        write_parts_atomic(self._file(batch.number, "replies"), encoded)
         self._record("collected", batch.number, answered=len(replies))
-        several = sum(one is _CONTRADICTION for one in replies.values())
         if state.problem:
             self.error = ProviderError(f"the provider rejected batch {batch.id}: {state.problem}")
         elif len(replies) < len(wanted) or bad:
             lost = f"{len(wanted) - len(replies):,} requests of batch {batch.id} expired or have no result"
-            self._notes.append(f"{lost}, and {bad:,} lines are unreadable, repeated or unknown")
-        if several:
-            told = f"{several:,} requests of batch {batch.id} have results that contradict each other"
-            self._notes.append(f"{told}, and are sent again")
+            several = [*replies.values()].count(_CONTRADICTION)
+            told = f", and {several:,} have results that contradict each other" if several else ""
+            self._notes.append(f"{lost}, {bad:,} lines are unreadable, repeated or unknown{told}")
 
     def _file(self, number: int, what: str) -> Path:
         return self._folder / f"{number:04}-{what}.jsonl"
@@ -423,17 +417,11 @@ class BatchQueue:
 
 def _combine_replies(one: tuple[int, str], other: tuple[int, str]) -> tuple[int, str]:
     """Return the reply to a request that has two; an error if they contradict each other."""
-    if one is _CONTRADICTION or other[0] >= 400 or one == other:
-        return one
-    if one[0] >= 400:
-        return other
-    return one if _answer_of(one[1]) == _answer_of(other[1]) else _CONTRADICTION
-
-
-def _answer_of(body: str) -> Json:
-    return json.loads(
-        body, object_hook=lambda held: {k: v for k, v in held.items() if k not in _OF_ONE_REPLY}
-    )
+    answers = [
+        (status, json.loads(body, object_hook=lambda o: {k: o[k] for k in o.keys() - _OF_ONE_REPLY}))
+        for status, body in (one, other)
+    ]
+    return one if answers[0] == answers[1] else _CONTRADICTION
 
 
 async def _cancel(batch: _Batch, client: BatchClient) -> BatchState:

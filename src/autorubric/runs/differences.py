@@ -30,10 +30,6 @@ def _digest_of(text: str) -> str:
     return sha256(text.encode("ascii")).hexdigest()[:16]
 
 
-DIGESTS: Final = 2
-"""Version of the digests of votes: those of version 1 depend only on one criterion of a shared prompt."""
-
-
 class VoteDigests:
     """Digests of the dependencies of each vote of a run; digests shared by items are computed once."""
 
@@ -41,9 +37,10 @@ class VoteDigests:
         self._shared = shared
         self._asking = mapping_in(manifest, "asking")
         self.shared_prompts = mapping_in(manifest, "shared_prompts")
-        self.is_earlier = manifest.get("digests", 1) != DIGESTS
+        is_earlier = self.shared_prompts and manifest.get("digests", 1) != DIGESTS
+        self.earlier = VoteDigests(shared, {"asking": self._asking}) if is_earlier else None
         self._criteria: dict[str, str] = {}
-        self._ends: dict[tuple[str, str, bool], str] = {}
+        self._ends: dict[tuple[str, str], str] = {}
         self._judges: dict[str, str] = {}
 
     def item(self, fingerprint: str, rubric: Rubric) -> ItemDigests:
@@ -73,31 +70,30 @@ class ItemDigests:
     rubric: Rubric
     _run: VoteDigests
     _criteria: dict[str, str]  # digests of criteria by name
-    # JSON of the dependencies apart from the item, by criterion, judge and whether it is that of version 1.
-    _ends: dict[tuple[str, str, bool], str]
+    _ends: dict[tuple[str, str], str]  # JSON of the dependencies apart from the item, by criterion and judge
 
-    def of(self, criterion: str, judge_id: str, *, is_earlier: bool = False) -> str:
-        """Return the digest for one criterion and judge, or its version 1."""
+    def of(self, criterion: str, judge_id: str) -> str:
+        """Return the digest for one criterion and judge."""
         # This runs for every vote, and all of the JSON but the fingerprint is equal for all items.
-        end = self._ends.get(key := (criterion, judge_id, is_earlier))
+        end = self._ends.get((criterion, judge_id))
         if end is None:
-            end = self._ends[key] = self._end(self.rubric.by_name(criterion), judge_id, is_earlier)
+            end = self._ends[criterion, judge_id] = self._end(self.rubric.by_name(criterion), judge_id)
         return _digest_of(f'["{self.fingerprint}",{end}')
 
     def fits(self, criterion: str, judge_id: str, stored: str) -> bool:
         """Return whether a stored digest matches the current item, criterion and judge."""
-        is_known = (criterion, judge_id, False) in self._ends or criterion in self.rubric.names
-        return is_known and (
-            self.of(criterion, judge_id) == stored
-            or (self._run.is_earlier and self.of(criterion, judge_id, is_earlier=True) == stored)
-        )
+        is_known = (criterion, judge_id) in self._ends or criterion in self.rubric.names
+        fits = is_known and self.of(criterion, judge_id) == stored
+        if fits or not is_known or self._run.earlier is None:
+            return fits
+        return self._run.earlier.item(self.fingerprint, self.rubric).of(criterion, judge_id) == stored
 
-    def _end(self, criterion: BaseCriterion, judge_id: str, is_earlier: bool) -> str:
+    def _end(self, criterion: BaseCriterion, judge_id: str) -> str:
         """Return the JSON of the dependencies apart from the item, without its opening bracket."""
         parts: list[Json] = [self._criterion(criterion), self._run.judge(judge_id)]
         if criterion.check is not None:
             parts.append(self._run.check(check_name(criterion.check)))
-        elif not is_earlier:
+        else:
             size = self._run.shared_prompts.get(judge_id, 1)
             together = next(one for one in prompts_of(self.rubric, size) if criterion in one)
             parts += [sorted(map(self._criterion, together))] if len(together) > 1 else []
@@ -184,6 +180,8 @@ def asking_differences(
     ]
 
 
+DIGESTS: Final = 2
+"""Version of the digests of votes: those of version 1 depend only on one criterion of a shared prompt."""
 _HARD: Final = {"votes": "hard", "thresholds": {}, "calibrations": []}
 """Settings that entries of hard votes omit."""
 

@@ -252,8 +252,7 @@ def _dataset_lines(parts: Sequence[_RunPart], places: Collection[_Place]) -> Ite
 
 def _manifest(parts: Sequence[_RunPart], name: str, n_items: int, sha256: str) -> dict[str, Any]:
     first = parts[0].manifest
-    manifests = [part.manifest for part in parts]
-    ends = [one.get("completed_at") for one in manifests]
+    ends = [part.manifest.get("completed_at") for part in parts]
     return {
         **{key: value for key, value in first.items() if key not in _OWN},
         "experiment_name": name,
@@ -267,8 +266,8 @@ def _manifest(parts: Sequence[_RunPart], name: str, n_items: int, sha256: str) -
             "source": None,
         },
         "asking": {**first["asking"], "checks": _checks(parts)},
-        "shared_prompts": next((one[key] for one in manifests if (key := "shared_prompts") in one), {}),
-        "digests": min(one.get("digests", 1) for one in manifests),
+        "shared_prompts": max((part.manifest.get("shared_prompts", {}) for part in parts), key=len),
+        "digests": min(part.manifest.get("digests", 1) for part in parts),
     }
 
 

@@ -174,7 +174,7 @@ class _RunOpener:
         store.take_incoming()
         if self.config.shard is not None:
             manifest["shard"] = list(self.config.shard)
-        return self._load(store, {**manifest, **_dependencies(described, dataset)})
+        return self._load(store, {**manifest, "dataset": dataset.entry, **described.entries()})
 
     def _resume(self, store: RunStore, stored: _StoredRun) -> OpenRun:
         """Return the stored run with the current dataset and grader."""
@@ -190,7 +190,7 @@ class _RunOpener:
         is_earlier = manifest.setdefault("digests", 1) != DIGESTS
         opened = self._load(
             store,
-            {**manifest, **_dependencies(stored.described, stored.dataset)},
+            {**manifest, "dataset": stored.dataset.entry, **stored.described.entries()},
             copy=None if is_changed else stored.copy,
             logs=logs._replace(is_complete=logs.is_complete and not is_changed),
         )
@@ -364,11 +364,6 @@ def _unsealed_sizes(path: Path, manifest: Mapping[str, Any]) -> dict[str, Json]:
     known = log_entries(manifest).unsealed
     files = {log: path / log for log in known}
     return {log: min(known[log], file.stat().st_size) for log, file in files.items() if file.exists()}
-
-
-def _dependencies(described: GraderDescription, dataset: DatasetEntry) -> dict[str, Json]:
-    """Return the manifest's entries for the dependencies of votes and figures."""
-    return {"dataset": dataset.entry, **described.entries()}
 
 
 def _has_replies(path: Path) -> bool:
