@@ -53,11 +53,8 @@ _CANCEL_WAITS: Final = (0.0, 0.2, 1.0, *[5.0] * 180)
 _ID_LENGTH: Final = 41
 _OF_ONE_REPLY: Final = frozenset({"id", "created", "created_at", "request_id", "system_fingerprint", "usage"})
 """Keys whose values differ between equal replies."""
-_CONTRADICTION: Final = (
-    500,
-    '{"type": "error", "error": {"type": "api_error", "message": "the batch has several results for this '
-    'request that contradict each other"}}',
-)
+_SAID: Final = "the batch has several results for this request, which contradict each other"
+_CONTRADICTION: Final = 500, json.dumps({"type": "error", "error": {"type": "api_error", "message": _SAID}})
 
 
 @dataclass(slots=True, kw_only=True)

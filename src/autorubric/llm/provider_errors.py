@@ -166,9 +166,7 @@ def _kind_and_advice(failure: ProviderFailure) -> tuple[type[ProviderError], str
         return by_status[status]
     if status >= 500:
         # Chat templates raise errors, which some servers report as their own.
-        if refuses_roles(text):
-            return _refusal(failure)
-        return ServerError, "the provider failed"
+        return _refusal(failure) if refuses_roles(text) else (ServerError, "the provider failed")
     if 300 <= status < 400:
         return RequestRefusedError, MOVED
     return RequestRefusedError, "the provider rejects the request"
