@@ -6,7 +6,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from autorubric.criteria.base import BaseCriterion
 from autorubric.criteria.values import Submission
@@ -14,10 +14,12 @@ from autorubric.rubric.rubric import Rubric
 from autorubric.support.objects import Json
 
 if TYPE_CHECKING:
-    from autorubric.grading.plan import VoteKey
     from autorubric.llm.config import LLMConfig
     from autorubric.scoring.reports import EnsembleEvaluationReport
     from autorubric.scoring.votes import JudgeVote, Listener, Votes
+
+VoteKey: TypeAlias = tuple[str, str, int, tuple[str, ...]]
+"""Key of a vote on a task: criterion, judge, sample and order of the candidates."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,8 +11,8 @@ from typing import Any
 
 from autorubric.criteria.conditions import find_check
 from autorubric.errors import BudgetError, JudgeError
-from autorubric.grading.base import GradingTask
-from autorubric.grading.plan import JudgeCall, VoteKey
+from autorubric.grading.base import GradingTask, VoteKey
+from autorubric.grading.plan import JudgeCall
 from autorubric.judges.vote import Cast, cast_in_threads, cast_vote, cast_votes
 from autorubric.llm.budget import whole_budget
 from autorubric.scoring.early_stopping import can_stop, votes_needed, weights_matter

@@ -9,7 +9,7 @@ import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -17,7 +17,7 @@ from autorubric.criteria.base import BaseCriterion
 from autorubric.criteria.values import Submission
 from autorubric.datasets.dataset import RubricDataset, labelled_answers
 from autorubric.errors import ArgumentError
-from autorubric.grading.base import GradingTask, prompts_of
+from autorubric.grading.base import GradingTask, VoteKey, prompts_of
 from autorubric.judges.base import CHECK_JUDGE_ID, JudgeRequest, ReferenceJudge, is_blank
 from autorubric.judges.function import CheckJudge
 from autorubric.judges.panel import JudgeLike, PanelMember
@@ -159,9 +159,6 @@ def _alternate_labels(labelled: Sequence[_Labelled]) -> Iterator[_Labelled]:
     for turn in itertools.zip_longest(*(by_label[label] for label in sorted(by_label))):
         yield from (found for found in turn if found is not None)
 
-
-VoteKey: TypeAlias = tuple[str, str, int, tuple[str, ...]]
-"""Key of a vote on a task: criterion, judge, sample and order of the candidates."""
 
 # The planner does what `__post_init__` does, for all requests on a criterion at once.
 _make_request: Final = maker_of(JudgeRequest)

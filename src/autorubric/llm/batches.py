@@ -177,13 +177,17 @@ class BatchQueue:
         if found is None:
             request = await self._prepare(sent, route)
             found = self._find(key)
+        tries, allowance = self._places.get(key, (0, 0, 0, 0))[3], sent.allowance
+        if allowance is not None:
+            # Requests in earlier batches count towards those that a vote may take.
+            allowance.sent += tries
         if found is not None:
             try:
                 with intercept(Interception(found)):
                     reply = await route.provider.send(sent)
                 return reply._replace(cost=reply.cost and reply.cost * batch_share(route.config))
             except TransientError:
-                if self._places[key][3] > route.config.max_retries:
+                if tries > route.config.max_retries or (allowance is not None and not allowance.left):
                     raise
         request = request or await self._prepare(sent, route)
         if key in self._waiting:

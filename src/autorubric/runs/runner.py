@@ -40,8 +40,7 @@ from autorubric.support.objects import fewer_gc_collections, logger_of
 from autorubric.support.reading_errors import short_repr
 
 if TYPE_CHECKING:
-    from autorubric.grading.base import Grader
-    from autorubric.grading.plan import VoteKey
+    from autorubric.grading.base import Grader, VoteKey
     from autorubric.llm.batches import BatchQueue
     from autorubric.llm.budget import SpendingLimit
     from autorubric.scoring.votes import VoteCast
