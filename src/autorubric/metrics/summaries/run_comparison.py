@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, takewhile
 from statistics import fmean
 from typing import Any, Literal, NamedTuple, TypeAlias, Unpack
 
@@ -324,7 +325,8 @@ def run_difference(
 ) -> RunDifference:
     """Compare a run's scores with a baseline run's scores, item by item.
 
-    Items are matched by id. Their submissions can differ, for example if two systems generated them.
+    Items are matched by id; without ids, by position if prompts are equal, and otherwise by prompt. Their
+    submissions can differ, for example if two systems generated them.
 
     Args:
         baseline: Reference run.
@@ -333,9 +335,9 @@ def run_difference(
         **resampling: `confidence_level` of the intervals, and `n_resamples` and `rng` of the sign-flip test.
 
     Raises:
-        ArgumentError: If the runs have no items in common.
+        ArgumentError: If the runs have no items in common, or items without ids cannot be matched by prompt.
     """
-    before, after = _by_id(baseline), _by_id(run)
+    before, after = _named_like(baseline, run, _by_id(baseline)), _by_id(run)
     both = [item for item in before if item in after]
     if not both:
         raise ArgumentError(
@@ -406,6 +408,39 @@ def _by_id(run: OwnedRun) -> dict[str, _Graded]:
     else:
         ids = {at: run.dataset.item_id(at) for at in found}
     return {ids[at]: graded for at, graded in found.items()}
+
+
+def _named_like(baseline: OwnedRun, run: OwnedRun, before: dict[str, _Graded]) -> dict[str, _Graded]:
+    """Return the baseline's items by the ids of the run, or by equal texts if positions are no ids."""
+    if not any(item.isdecimal() for item in before):
+        return before
+    own, theirs = _texts(baseline.dataset), _texts(run.dataset)
+    both = [(own[item], theirs[item]) for item in own.keys() & theirs.keys()]
+    rows = [(one, other) for one, other in both if not (one[0] and other[0])]
+    known = {submission for *_, submission in own.values()}
+    moved = sum(one[2] != other[2] and other[2] in known for one, other in rows)
+    if all(one[1] == other[1] for one, other in rows) and 2 * moved <= len(rows):
+        return before
+    for end in (2, 3):
+        by_text, names = ({one[1:end]: item for item, one in held.items()} for held in (own, theirs))
+        if len(by_text) == len(own) and len(names) == len(theirs) and by_text.keys() & names.keys():
+            new = {item: names.get(text, f"\0{item}") for text, item in by_text.items()}
+            return {new[item]: graded for item, graded in before.items()}
+    raise ArgumentError(
+        "items without ids are in another order in the baseline, and prompts repeat, so that they cannot be "
+        "paired; set ids in both datasets, for example with --id COLUMN"
+    )
+
+
+def _texts(dataset: Any) -> dict[str, tuple[bool, str, str]]:
+    """Return whether each item has an id, its prompt or the turns before the first reply, and its text."""
+    found = {}
+    for at, item in enumerate(dataset.items):
+        prompt, submission = getattr(item, "prompt", None), item.submission
+        if prompt is None and isinstance(submission, list):
+            prompt = list(takewhile(lambda turn: turn.get("role") != "assistant", submission))
+        found[dataset.item_id(at)] = item.id is not None, json.dumps(prompt), json.dumps(submission)
+    return found
 
 
 def _has_assumed(graded: _Graded) -> bool:
