@@ -126,8 +126,8 @@ def test_a_carriage_return_is_no_new_row(tmp_path: Path) -> None:
         assert {len(row) for row in rows} == {len(rows[0])}
         assert not any(row[0].startswith("=") for row in rows)
         assert text.endswith(b"\n") and not text.endswith(b"\r\n")
-    rows = list(csv.DictReader(io.StringIO(run.export("csv").decode("utf-8"), newline="")))
-    assert [row["item_id"] for row in rows] == [one["id"] for one in items]
+    found = csv.DictReader(io.StringIO(run.export("csv").decode("utf-8"), newline=""))
+    assert [row["item_id"] for row in found] == [one["id"] for one in items]
 
 
 @pytest.mark.parametrize("table", ["scores", "votes"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 _INVISIBLE: Final = re.compile("[\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff]")
@@ -22,13 +22,12 @@ def clean_name(text: str) -> str:
     return unicodedata.normalize("NFC", _INVISIBLE.sub("", text).strip())
 
 
-def match_name(wanted: str, names: Iterable[str]) -> str | None:
+def match_name(wanted: str, names: Collection[str]) -> str | None:
     """Return the name that equals `wanted`, otherwise the only one that does after folding, else None."""
-    known = list(names)
-    if wanted in known:
+    if wanted in names:
         return wanted
     folded = fold_name(wanted)
-    same = [name for name in known if fold_name(name) == folded]
+    same = [name for name in names if fold_name(name) == folded]
     return same[0] if len(same) == 1 else None
 
 
