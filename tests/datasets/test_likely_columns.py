@@ -301,8 +301,11 @@ _PROFBENCH = {
     [
         (_CRITERIA, "contains criteria, not items; pass it as the rubric"),
         ({"text": "How deep?", "choices": ["low", "high"]}, "contains criteria, not items"),
-        (_PROFBENCH, "criteria under 'rubrics', which would not be graded"),
-        ({"id": "1", "response": "x", "rubric_items": [{"criterion": "A"}]}, "criteria under 'rubric_items'"),
+        (_PROFBENCH, "criteria that would not be graded, under .rubrics."),
+        (
+            {"id": "1", "response": "x", "rubric_items": [{"criterion": "A"}]},
+            "criteria that would not be graded",
+        ),
     ],
 )
 def test_criteria_and_rows_with_rubrics_are_no_plain_items(

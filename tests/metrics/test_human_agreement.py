@@ -137,7 +137,7 @@ def test_spellings_of_a_person_are_one_rater(tmp_path: Path) -> None:
         show_progress=False,
     )
     stored = EvalResult.from_experiment(run.experiment_dir)
-    with pytest.warns(UserWarning, match="humans are read as equal: 'ann ' as 'ann', 'Bob' as 'bob'"):
+    with pytest.warns(UserWarning, match="raters are read as equal: 'ann ' as 'ann', 'Bob' as 'bob'"):
         table = stored.votes_table()
     assert list(table.loc[table["rater_kind"] == "human", "rater"]) == ["ann", "bob", "ann", "bob", "ann"]
     with pytest.warns(UserWarning, match="read as equal"):

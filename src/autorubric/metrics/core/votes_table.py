@@ -407,7 +407,7 @@ class TableRows:
             name: np.array(column, dtype=kind)
             for (name, kind), column in zip(_COLUMNS.items(), columns, strict=True)
         }
-        if merged := describe_merged(self.merged, "humans"):
+        if merged := describe_merged(self.merged, "raters"):
             warnings.warn(merged, stacklevel=4)
         names, origins = tuple(self.raters), defaultdict[str, set[str]](set)
         for at in np.flatnonzero(arrays["origin"] != None):  # noqa: E711
