@@ -12,7 +12,7 @@ from scipy.stats import ttest_rel
 from autorubric import Criterion, CriterionGrader, DataItem, EvalResult, Rubric, RubricDataset, evaluate_sync
 from autorubric.errors import ArgumentError
 from autorubric.judges import FunctionJudge, JudgeRequest
-from autorubric.metrics import run_difference
+from autorubric.metrics import pass_at_k, run_difference
 
 RUBRIC = Rubric(
     [
@@ -166,3 +166,10 @@ def test_conversations_without_ids_are_paired_by_their_first_turns(tmp_path: Pat
     ]
     found = run_difference(_bare(tmp_path, "a", talks), _bare(tmp_path, "b", talks[::-1]))
     assert (found.n_items, found.score.difference.std_bias) == (len(WORDS), 0.0)
+
+
+def test_trials_without_ids_are_of_the_same_prompt(tmp_path: Path) -> None:
+    """Runs of one trial each are joined by prompt, in whichever order their items are."""
+    items = [{"prompt": f"Say {word}.", "submission": word} for word in WORDS]
+    found = pass_at_k([_bare(tmp_path, "a", items), _bare(tmp_path, "b", items[::-1])], 2)
+    assert (found.pass_at_k.value, found.pass_hat_k.value) == (0.5, 0.5)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations, takewhile
+from itertools import combinations
 from statistics import fmean
 from typing import Any, Literal, NamedTuple, TypeAlias, Unpack
 
@@ -15,7 +14,14 @@ from autorubric.criteria.values import VerdictCounts
 from autorubric.datasets.item import TruthRule
 from autorubric.errors import ArgumentError
 from autorubric.metrics.audit.compare_judges import JudgeComparison, adjust_pvalues, compare_judges
-from autorubric.metrics.core.item_scores import PANEL, CountedRun, LabelledDataset, OwnedRun, Rater
+from autorubric.metrics.core.item_scores import (
+    PANEL,
+    CountedRun,
+    LabelledDataset,
+    OwnedRun,
+    Rater,
+    pair_items,
+)
 from autorubric.metrics.core.label_table import table_of
 from autorubric.metrics.core.metric import CATEGORICAL
 from autorubric.metrics.core.read_votes import Cells, Modes, cells_of
@@ -337,7 +343,8 @@ def run_difference(
     Raises:
         ArgumentError: If the runs have no items in common, or items without ids cannot be matched by prompt.
     """
-    before, after = _named_like(baseline, run, _by_id(baseline)), _by_id(run)
+    names, after = pair_items(baseline.dataset, run.dataset), _by_id(run)
+    before = {names[item]: graded for item, graded in _by_id(baseline).items()}
     both = [item for item in before if item in after]
     if not both:
         raise ArgumentError(
@@ -408,39 +415,6 @@ def _by_id(run: OwnedRun) -> dict[str, _Graded]:
     else:
         ids = {at: run.dataset.item_id(at) for at in found}
     return {ids[at]: graded for at, graded in found.items()}
-
-
-def _named_like(baseline: OwnedRun, run: OwnedRun, before: dict[str, _Graded]) -> dict[str, _Graded]:
-    """Return the baseline's items by the ids of the run, or by equal texts if positions are no ids."""
-    if not any(item.isdecimal() for item in before):
-        return before
-    own, theirs = _texts(baseline.dataset), _texts(run.dataset)
-    both = [(own[item], theirs[item]) for item in own.keys() & theirs.keys()]
-    rows = [(one, other) for one, other in both if not (one[0] and other[0])]
-    known = {submission for *_, submission in own.values()}
-    moved = sum(one[2] != other[2] and other[2] in known for one, other in rows)
-    if all(one[1] == other[1] for one, other in rows) and 2 * moved <= len(rows):
-        return before
-    for end in (2, 3):
-        by_text, names = ({one[1:end]: item for item, one in held.items()} for held in (own, theirs))
-        if len(by_text) == len(own) and len(names) == len(theirs) and by_text.keys() & names.keys():
-            new = {item: names.get(text, f"\0{item}") for text, item in by_text.items()}
-            return {new[item]: graded for item, graded in before.items()}
-    raise ArgumentError(
-        "items without ids are in another order in the baseline, and prompts repeat, so that they cannot be "
-        "paired; set ids in both datasets, for example with --id COLUMN"
-    )
-
-
-def _texts(dataset: Any) -> dict[str, tuple[bool, str, str]]:
-    """Return whether each item has an id, its prompt or the turns before the first reply, and its text."""
-    found = {}
-    for at, item in enumerate(dataset.items):
-        prompt, submission = getattr(item, "prompt", None), item.submission
-        if prompt is None and isinstance(submission, list):
-            prompt = list(takewhile(lambda turn: turn.get("role") != "assistant", submission))
-        found[dataset.item_id(at)] = item.id is not None, json.dumps(prompt), json.dumps(submission)
-    return found
 
 
 def _has_assumed(graded: _Graded) -> bool:
