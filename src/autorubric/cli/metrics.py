@@ -106,9 +106,10 @@ def compare(
 ) -> Exit:
     """Compare a run with an earlier run, item by item.
 
-    Items are matched by id. Their texts may differ, for example when two versions of a system answer the same
-    questions. Differences are RUN2 - RUN1, with paired confidence intervals over items and p-values from a
-    sign-flip test. P-values for criteria are adjusted for multiple comparisons (Holm).
+    Items are matched by id; without ids, by position if prompts are equal, and otherwise by prompt. Their
+    texts may differ, for example when two versions of a system answer the same questions. Differences are
+    RUN2 - RUN1, with paired confidence intervals over items and p-values from a sign-flip test. P-values for
+    criteria are adjusted for multiple comparisons (Holm).
 
     With --json, prints an object with the keys baseline, run, regressed (null if undecided) and difference
     (as in `RunDifference.to_dict`).

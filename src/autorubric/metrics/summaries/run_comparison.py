@@ -343,8 +343,8 @@ def run_difference(
     Raises:
         ArgumentError: If the runs have no items in common, or items without ids cannot be matched by prompt.
     """
-    names, after = pair_items(baseline.dataset, run.dataset), _by_id(run)
-    before = {names[item]: graded for item, graded in _by_id(baseline).items()}
+    own, after = pair_items(baseline.dataset, run.dataset), _by_id(run)
+    before = {own[item]: graded for item, graded in _by_id(baseline).items()}
     both = [item for item in before if item in after]
     if not both:
         raise ArgumentError(
