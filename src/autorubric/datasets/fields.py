@@ -13,7 +13,7 @@ from autorubric.datasets.csv_files import make_distinct
 from autorubric.datasets.item import DataItem, is_no_label
 from autorubric.errors import ArgumentError, DatasetError, ReplyError
 from autorubric.rubric.rubric import Rubric
-from autorubric.support.names import clean_name
+from autorubric.support.names import clean_name, match_name
 from autorubric.support.objects import Json
 from autorubric.support.reading_errors import Faults, FilePath, nearest_key, short_repr
 
@@ -142,8 +142,12 @@ def guess_fields(
     own: Collection[str],
     rubric: Rubric | None,
     values: _Values = None,
+    ids: _Values = None,
 ) -> FieldMap | None:
-    """Return a mapping completed with columns that have likely names for the missing fields."""
+    """Return a mapping completed with columns that have likely names for the missing fields.
+
+    `ids` returns the cells of a column of ids, if those of other columns are unknown.
+    """
     _check(fields)
     unknown = [column for column in columns if not _is_own(column, own, rubric)]
     if not fields and not unknown:
@@ -170,8 +174,8 @@ def guess_fields(
     for field, candidates in _candidates(filter(is_text, free), given).items():
         if len(candidates) == 1:
             found[field] = candidates[0]  # type: ignore[literal-required]
-    if "id" not in columns and "id" not in fields and (ids := _likely_ids(free, values)):
-        found["id"] = ids[0]
+    if "id" not in columns and "id" not in fields and (likely := _likely_ids(free, ids or values)):
+        found["id"] = likely[0]
     return found
 
 
@@ -304,7 +308,7 @@ def _likely_labels(
 
 def columns_of_criteria(columns: Iterable[str], criteria: Iterable[str]) -> Iterator[tuple[str, str, str]]:
     """Yield criteria with the columns named like them, the likeliest first, and the form of the name."""
-    by_letters = {plain_name(column).replace("_", ""): column for column in reversed([*columns])}
+    by_letters = {plain_name(one).replace("_", "").replace(".", ""): one for one in reversed([*columns])}
     for name in criteria:
         for form in (one.format(plain_name(name)) for one in _LABEL_NAMES):
             if column := by_letters.get(form.replace("_", "")):
@@ -373,6 +377,7 @@ def _truth_columns(
     else:
         found = dict(given)
     if rubric is not None:
+        found = {match_name(name, rubric.names) or name: column for name, column in found.items()}
         for name in found:
             if name not in rubric.names:
                 hint = nearest_key(name, rubric.names)

@@ -15,7 +15,7 @@ from autorubric.metrics.core.item_scores import PANEL, TRUTH, LabelledDataset, R
 from autorubric.metrics.core.scales import Array, Binary, Interval, Ordinal, Scale, infer_scale, is_missing
 from autorubric.metrics.core.votes_table import Cell, MeasuredCriterion, TableRows
 from autorubric.support.frames import as_pandas, is_frame
-from autorubric.support.names import match_name, merge_names
+from autorubric.support.names import fold_name, match_name, merge_names
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -362,7 +362,7 @@ def _note(scale: str, names: Sequence[str]) -> str:
 
 
 def is_no_answer(label: Any) -> bool:
-    return isinstance(label, str) and label.strip().upper() in NO_ANSWER
+    return isinstance(label, str) and fold_name(label).upper() in NO_ANSWER
 
 
 def abstention(label: Any) -> Answer:
