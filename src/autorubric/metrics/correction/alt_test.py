@@ -137,11 +137,11 @@ class AltTestResult(ResultBase):
             reference=self.epsilon,
             quantity="annotator's advantage minus judge's",
         )
-        small = self.smallest_gap
-        power = "These items can show no difference from epsilon"
-        if small is not None:
-            power = f"The smallest gap below epsilon that these items could show is {small:.3f}"
-        return f"{verdict}: {count}, {advantage}. {power}."
+        verdict = f"{verdict}: {count}, {advantage}."
+        if self.smallest_gap is None or side_of(self.gap, self.epsilon) == "above":
+            return verdict
+        small = f"{self.smallest_gap:.3f}"
+        return f"{verdict} The smallest gap below epsilon that these items could show is {small}."
 
     def _tables(self) -> list[Block]:
         rows: list[tuple[Cell, ...]] = [

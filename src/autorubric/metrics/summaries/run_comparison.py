@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations
 from statistics import fmean
 from typing import Any, Literal, NamedTuple, TypeAlias, Unpack
@@ -246,18 +247,17 @@ class _RaterComparisons:
         truth, first, second = self.cells.truth, self.cells.raters[a], self.cells.raters[b]
         if PANEL in (a, b):
             first, second = (one.only(~self.cells.tied) for one in (first, second))
-        interval = self.options.arguments(self.cells.item)
+        compare = partial(
+            compare_judges,
+            method="permutation",
+            n_permutations=self.n_permutations,
+            **self.options.arguments(self.cells.item),
+        )
         if self.stat == "mae":
-            return compare_judges(
-                truth.value, first.value, second.value, stat="mae", method="permutation",
-                n_permutations=self.n_permutations, **interval,
-            )  # fmt: skip
+            return compare(truth.value, first.value, second.value, stat="mae")
         labels = np.where(self.labelled, 1.0, np.nan)
         right = [np.where(one.code >= 0, one.code == truth.code, np.nan) for one in (first, second)]
-        return compare_judges(
-            labels, right[0], right[1], stat="accuracy", method="permutation", scale=Binary(),
-            n_permutations=self.n_permutations, **interval,
-        )  # fmt: skip
+        return compare(labels, right[0], right[1], stat="accuracy", scale=Binary())
 
     def best(self, judges: list[Rater]) -> Rater | None:
         """Return the judge with the best metric on the cells it answered; None if all are undefined."""
