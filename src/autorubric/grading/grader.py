@@ -59,7 +59,7 @@ class CriterionGrader(Grader):
         training_data: Labelled items from which few-shot examples are selected.
         few_shot_config: Settings for the selection; the defaults apply if only `training_data` is passed.
         system_prompt: Custom system prompt for all kinds of criteria, used by models passed as names or
-            configs and by critics' models. Other judges keep their own.
+            configs and by critics' models. Other judges keep their own. An empty one sends no system message.
         multi_choice_system_prompt: Custom system prompt for criteria with options.
         length_penalty: Penalty for long submissions.
         normalize: Whether to scale the score to [0, 1].
@@ -294,7 +294,8 @@ class CriterionGrader(Grader):
         }
         deciding = self.policy.model_dump(mode="json")
         deciding["judge_weights"] = {member.judge_id: member.weight for member in self.members}
-        return GraderDescription(asking=asking, deciding=deciding)
+        shared = {member.judge_id: member.per_prompt(self.criteria_per_call) for member in self.members}
+        return GraderDescription(asking=asking, deciding=deciding, shared_prompts=shared)
 
     async def aclose(self) -> None:
         """Close the judges' connections; grading again reopens them."""

@@ -51,6 +51,10 @@ _CLOCK_SKEW: Final = 600.0
 """Seconds by which the clocks of a provider's machines may differ."""
 _CANCEL_WAITS: Final = (0.0, 0.2, 1.0, *[5.0] * 180)
 _ID_LENGTH: Final = 41
+_OF_ONE_REPLY: Final = frozenset({"id", "created", "created_at", "request_id", "system_fingerprint", "usage"})
+"""Keys whose values differ between equal replies."""
+_SAID: Final = "the batch has several results for this request, which contradict each other"
+_CONTRADICTION: Final = 500, json.dumps({"type": "error", "error": {"type": "api_error", "message": _SAID}})
 
 
 @dataclass(slots=True, kw_only=True)
@@ -173,13 +177,17 @@ class BatchQueue:
         if found is None:
             request = await self._prepare(sent, route)
             found = self._find(key)
+        tries, allowance = self._places.get(key, (0, 0, 0, 0))[3], sent.allowance
+        if allowance is not None:
+            # Requests in earlier batches count towards those that a vote may take.
+            allowance.sent += tries
         if found is not None:
             try:
                 with intercept(Interception(found)):
                     reply = await route.provider.send(sent)
                 return reply._replace(cost=reply.cost and reply.cost * batch_share(route.config))
             except TransientError:
-                if self._places[key][3] > route.config.max_retries:
+                if tries > route.config.max_retries or (allowance is not None and not allowance.left):
                     raise
         request = request or await self._prepare(sent, route)
         if key in self._waiting:
@@ -346,6 +354,7 @@ class BatchQueue:
     async def _collect(self, batch: _Batch, client: BatchClient, state: BatchState) -> None:
         """Store the replies of a batch that has ended."""
         wanted, unprocessed, bad = set(batch.keys), set[str](), 0
+        answers = dict[str, bytes | None]()  # None after several that contradict each other
         results = await client.results(state, len(batch.keys), self._folder)
 
         def lines() -> Iterator[bytes]:
@@ -357,25 +366,34 @@ class BatchQueue:
                 elif reply is None:
                     unprocessed.add(key)
                 else:
-                    wanted.remove(key)
-                    line = {"custom_id": custom_id, "status": reply[0], "body": redact(reply[1], client.keys)}
+                    bad += key in answers
+                    answer, before = _answer_of(reply), answers.get(key, b"")
+                    if key in answers and (not answer or before in (None, answer)):
+                        continue
+                    # The last line of a request counts.
+                    answers[key], status, body = (None, *_CONTRADICTION) if before else (answer, *reply)
+                    line = {"custom_id": custom_id, "status": status, "body": redact(body, client.keys)}
                     yield json.dumps(line).encode("ascii") + b"\n"
-            if state.is_complete and len(wanted - unprocessed) == len(batch.keys):
+            if state.is_complete and not answers and not unprocessed:
                 what = f"batch {batch.id} is complete, but has no results of its {len(batch.keys):,} requests"
                 raise NoResultsError(f"{what}; they are not submitted again. Run the command again later")
 
         write_parts_atomic(self._file(batch.number, "replies"), lines())
-        answered, unprocessed = len(batch.keys) - len(wanted), unprocessed & wanted
-        self._record("collected", batch.number, answered=answered)
+        wanted -= answers.keys()
+        unprocessed &= wanted
+        self._record("collected", batch.number, answered=len(answers))
         if state.problem:
             self.error = ProviderError(f"the provider rejected batch {batch.id}: {state.problem}")
         elif wanted or bad:
             lost = f"{len(wanted):,} requests of batch {batch.id} expired or have no result"
             self._notes.append(f"{lost}, and {bad:,} lines are unreadable, repeated or unknown")
-        is_equal = state.total == len(batch.keys) and state.done in (answered, answered + len(unprocessed))
-        if state.total and not is_equal:
+        if several := sum(one is None for one in answers.values()):
+            told = f"{several:,} requests of batch {batch.id} have results that contradict each other"
+            self._notes.append(f"{told}, and are sent again")
+        is_equal = state.done in (len(answers), len(answers) + len(unprocessed))
+        if state.total and not (is_equal and state.total == len(batch.keys)):
             counted = f"{state.done:,} of {state.total:,} requests of batch {batch.id} were processed"
-            own = f"{answered:,} of {len(batch.keys):,} requests have a reply"
+            own = f"{len(answers):,} of {len(batch.keys):,} requests have a reply"
             self._notes.append(f"the provider says that {counted}, but {own}")
 
     async def _is_own(self, batch: _Batch, client: BatchClient, state: BatchState) -> bool | None:
@@ -420,19 +438,30 @@ class BatchQueue:
             self._file(batch.number, "requests").unlink(missing_ok=True)
         if batch.step != "collected":
             return
-        file, replies = self._file(batch.number, "replies"), list[tuple[int, str, int]]()
+        file, replies = self._file(batch.number, "replies"), dict[str, tuple[int, int]]()
         with suppress(ValueError, KeyError, TypeError):
             for _, offset, raw in log_lines(file):
                 line = json.loads(raw)
-                replies.append((offset, line["custom_id"].partition("-")[2], line["status"]))
+                replies[line["custom_id"].partition("-")[2]] = (offset, line["status"])
         if len(replies) != batch.answered:
             raise RunFormatError(
                 f"{file} is damaged or missing; restore it, because its replies are paid for"
             )
-        for offset, key, status in replies:
+        for key, (offset, status) in replies.items():
             if status < 400 or not batch.is_past:
                 tries = self._places[key][3] if key in self._places else 0
                 self._places[key] = (batch.number, offset, status, tries + 1)
+
+
+def _answer_of(reply: tuple[int, str]) -> bytes:
+    """Return a digest that equal answers share, so that answers need not be kept; empty for an error."""
+    status, body = reply
+    if status >= 400:
+        return b""
+    held = json.loads(
+        body, object_hook=lambda held: {k: v for k, v in held.items() if k not in _OF_ONE_REPLY}
+    )
+    return hashlib.sha256(json.dumps(held, sort_keys=True).encode("ascii")).digest()
 
 
 async def _cancel(batch: _Batch, client: BatchClient) -> BatchState:

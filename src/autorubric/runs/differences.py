@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 from autorubric.criteria.base import BaseCriterion
 from autorubric.criteria.conditions import check_name, code_digest, find_check
 from autorubric.datasets.dataset import RubricDataset
-from autorubric.grading.base import GraderDescription
+from autorubric.grading.base import GraderDescription, prompts_of
 from autorubric.rubric.rubric import Rubric
 from autorubric.support.objects import Json
 from autorubric.support.reading_errors import list_first, short_repr
@@ -33,9 +33,12 @@ def _digest_of(text: str) -> str:
 class VoteDigests:
     """Digests of the dependencies of each vote of a run; digests shared by items are computed once."""
 
-    def __init__(self, shared: Rubric | None, asking: Mapping[str, Json]) -> None:
+    def __init__(self, shared: Rubric | None, manifest: Mapping[str, Json]) -> None:
         self._shared = shared
-        self._asking = asking
+        self._asking = mapping_in(manifest, "asking")
+        self.shared_prompts = mapping_in(manifest, "shared_prompts")
+        is_earlier = self.shared_prompts and manifest.get("digests", 1) != DIGESTS
+        self.earlier = VoteDigests(shared, {"asking": self._asking}) if is_earlier else None
         self._criteria: dict[str, str] = {}
         self._ends: dict[tuple[str, str], str] = {}
         self._judges: dict[str, str] = {}
@@ -80,17 +83,27 @@ class ItemDigests:
     def fits(self, criterion: str, judge_id: str, stored: str) -> bool:
         """Return whether a stored digest matches the current item, criterion and judge."""
         is_known = (criterion, judge_id) in self._ends or criterion in self.rubric.names
-        return is_known and self.of(criterion, judge_id) == stored
+        fits = is_known and self.of(criterion, judge_id) == stored
+        if fits or not is_known or self._run.earlier is None:
+            return fits
+        return self._run.earlier.item(self.fingerprint, self.rubric).of(criterion, judge_id) == stored
 
     def _end(self, criterion: BaseCriterion, judge_id: str) -> str:
         """Return the JSON of the dependencies apart from the item, without its opening bracket."""
+        parts: list[Json] = [self._criterion(criterion), self._run.judge(judge_id)]
+        if criterion.check is not None:
+            parts.append(self._run.check(check_name(criterion.check)))
+        else:
+            size = self._run.shared_prompts.get(judge_id, 1)
+            together = next(one for one in prompts_of(self.rubric, size) if criterion in one)
+            parts += [sorted(map(self._criterion, together))] if len(together) > 1 else []
+        return _canonical_json(parts)[1:]
+
+    def _criterion(self, criterion: BaseCriterion) -> str:
         name = criterion.name or ""
         if name not in self._criteria:
             self._criteria[name] = digest([criterion.vote_fields(), self.rubric.guidelines])
-        parts: list[Json] = [self._criteria[name], self._run.judge(judge_id)]
-        if criterion.check is not None:
-            parts.append(self._run.check(check_name(criterion.check)))
-        return _canonical_json(parts)[1:]
+        return self._criteria[name]
 
 
 def content_fingerprint(dataset: RubricDataset, position: int, seen: str | None = None) -> str:
@@ -167,6 +180,8 @@ def asking_differences(
     ]
 
 
+DIGESTS: Final = 2
+"""Version of the digests of votes: those of version 1 depend only on one criterion of a shared prompt."""
 _HARD: Final = {"votes": "hard", "thresholds": {}, "calibrations": []}
 """Settings that entries of hard votes omit."""
 

@@ -215,7 +215,8 @@ def _reader_of_votes(
     path = run_path(folder, name) if name is not None else None
     if path is None or not (path / MANIFEST).exists():
         return lambda position: {}
-    logs = log_entries(read_manifest(path))._replace(is_complete=False)
+    manifest = read_manifest(path)
+    logs = log_entries(manifest)._replace(is_complete=False)
     rubrics = {id(rubric): rubric for rubric in map(dataset.get_item_rubric, range(len(dataset)))}
     checks = {
         check_name(criterion.check): criterion.check
@@ -224,7 +225,7 @@ def _reader_of_votes(
         if criterion.check is not None
     }
     described = with_checks(grader.describe(), checks)
-    reusable = ReusableVotes(dataset, {"asking": described.asking, "deciding": described.deciding})
+    reusable = ReusableVotes(dataset, {**manifest, **described.entries()})
     index = load_index(path, dataset, LineValidity(basis="", dataset=""), logs)
 
     def stored(position: int) -> Votes:

@@ -266,6 +266,8 @@ def _manifest(parts: Sequence[_RunPart], name: str, n_items: int, sha256: str) -
             "source": None,
         },
         "asking": {**first["asking"], "checks": _checks(parts)},
+        "shared_prompts": max((part.manifest.get("shared_prompts", {}) for part in parts), key=len),
+        "digests": min(part.manifest.get("digests", 1) for part in parts),
     }
 
 
