@@ -266,12 +266,9 @@ async def _post(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> Non
         body = await _read_body(Request(scope, receive))
     except ClientDisconnect:
         return
-    if body is None:
-        status, fault = 413, (types.INVALID_REQUEST, f"Invalid request: more than {_LARGEST_BODY:,} bytes")
-    else:
-        status, fault = 400, _body_fault(body)
+    fault = _body_fault(body)
     if fault is not None:
-        code, message = fault
+        status, code, message = fault
         error = {"jsonrpc": "2.0", "id": None, "error": {"code": code, "message": message}}
         await JSONResponse(error, status_code=status)(scope, receive, send)
         return
@@ -299,19 +296,21 @@ async def _read_body(request: Request) -> bytes | None:
     return bytes(body)
 
 
-def _body_fault(body: bytes) -> tuple[int, str] | None:
-    """Return the JSON-RPC error code and message for an invalid body; None if the body may be valid."""
+def _body_fault(body: bytes | None) -> tuple[int, int, str] | None:
+    """Return the HTTP status, JSON-RPC error code and message for an invalid body; None if it may be valid."""
+    if body is None:
+        return 413, types.INVALID_REQUEST, f"Invalid request: more than {_LARGEST_BODY:,} bytes"
     try:
         message = parse_structured(body.decode("utf-8"), "json").data
     except UnicodeDecodeError as error:
-        return types.PARSE_ERROR, f"Parse error: invalid UTF-8: {error.reason} at byte {error.start}"
+        return 400, types.PARSE_ERROR, f"Parse error: invalid UTF-8: {error.reason} at byte {error.start}"
     except FileError as error:
-        return types.PARSE_ERROR, f"Parse error: {error.faults[0].message}"
+        return 400, types.PARSE_ERROR, f"Parse error: {error.faults[0].message}"
     if not isinstance(message, dict):
-        return types.INVALID_REQUEST, "Invalid request: the body must be a JSON object"
+        return 400, types.INVALID_REQUEST, "Invalid request: the body must be a JSON object"
     key = message.get("id", 0)
     if isinstance(key, bool) or not isinstance(key, str | int):
-        return types.INVALID_REQUEST, "Invalid request: the id must be a string or an integer"
+        return 400, types.INVALID_REQUEST, "Invalid request: the id must be a string or an integer"
     return None
 
 
