@@ -15,7 +15,7 @@ from autorubric.judges.base import Judge
 from autorubric.judges.function import callable_name
 from autorubric.llm.client import LLMClient
 from autorubric.llm.config import LLMConfig, TruncatePolicy
-from autorubric.llm.transport import Allowance, Exchange, Message, ModelQuestion, ReplySchema
+from autorubric.llm.transport import Exchange, Message, ModelQuestion, ReplySchema
 from autorubric.support.concurrency import call_user_code, run_sync
 from autorubric.support.objects import REASON_LENGTH, Json
 
@@ -177,10 +177,13 @@ async def ask_model(
     submissions: Submissions,
     *,
     compared: bool,
-    allowance: Allowance | None = None,
+    left: int | None = None,
 ) -> Reply[T]:
-    """Ask a model, and shorten the submissions as its config allows until they fit its context."""
-    allowance = allowance or client.allowance()
+    """Ask a model, and shorten the submissions as its config allows until they fit its context.
+
+    left: Number of requests that may still be sent for the vote; None if none was sent yet.
+    """
+    allowance = client.allowance(left)
     asked, parts = submissions, dict[str, str]()
     while True:
         question = question_of(asked)

@@ -16,7 +16,7 @@ from autorubric.errors import ArgumentError, ProviderError, ReplyError
 from autorubric.llm.cache import CacheStats
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.reply_json import parse_reply_json
-from autorubric.llm.retry import RetryPolicy
+from autorubric.llm.retry import most_requests
 from autorubric.llm.route import Route
 from autorubric.llm.transport import (
     Allowance,
@@ -132,6 +132,7 @@ def _exchange(
         attempted=tally.attempted,
         tokens=reply.tokens,
         seconds=tally.allowance.seconds,
+        requests_left=None if cached else tally.allowance.left,
     )
 
 
@@ -253,15 +254,13 @@ class LLMClient:
 
     def allowance(self, left: int | None = None) -> Allowance:
         """Return the requests that may be sent for one vote, `left` of them if some were sent before."""
-        most = RetryPolicy(max_retries=self.config.max_retries).most_requests
+        most = most_requests(self.config.max_retries)
         return Allowance(most, 0 if left is None else max(0, most - left))
 
     async def converse(self, question: ModelQuestion[T], allowance: Allowance | None = None) -> Exchange[T]:
         """Send a question and return the exchange; the errors are the same as in `ask`.
 
-        Args:
-            question: The question.
-            allowance: The requests that may be sent; None for those of a new vote.
+        allowance: The requests that may be sent; None for those of a new vote.
         """
         if not question.messages:
             raise ArgumentError("messages is empty; pass at least one message")

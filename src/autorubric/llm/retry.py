@@ -25,14 +25,14 @@ class RetryPolicy:
     max_wait: float = 60.0  # in seconds, unless the provider asks for more; see `patience`
 
     @property
-    def most_requests(self) -> int:
-        """Maximum number of requests for one vote, on every path."""
-        return 3 * (self.max_retries + 1)
-
-    @property
     def patience(self) -> float:
         """Maximum number of seconds after its first failure that a request waits as the provider asks."""
         return self.max_retries * self.max_wait
+
+
+def most_requests(max_retries: int) -> int:
+    """Return the maximum number of requests for one vote, on every path."""
+    return 3 * (max_retries + 1)
 
 
 @dataclass(slots=True)
@@ -129,7 +129,7 @@ class Retry(TransportLayer):
     async def send(self, request: ModelRequest) -> ModelReply:
         tries: _Tries | None = None
         policy = self._policy
-        allowance = request.allowance or Allowance(policy.most_requests)
+        allowance = request.allowance or Allowance(most_requests(policy.max_retries))
         if _ONCE.get():
             policy = replace(policy, max_wait=min(policy.max_wait, _LONGEST_FIRST_WAIT))
         if allowance.sent:
