@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from scipy.stats import rankdata
 
 from autorubric import Criterion, DataItem, Rubric, RubricDataset
 from autorubric.metrics import BiasReport, Estimate, bias_report
@@ -126,9 +127,9 @@ def length_world(  # noqa: PLR0913 - parameters of a simulation
     claim: str = "named",
     n: int = 200,
 ) -> bool | None:
-    """One judge that passes a text more often by `slope` for twice the words; longer texts are better."""
+    """One judge that passes the longest text more often by `slope` than the shortest, which is worse."""
     words, truth = draw_texts(rng, n, base, by_length=by_length)
-    shift = slope * np.log2(words / 80)[:, None]
+    shift = slope * ((rankdata(words) - 0.5) / n - 0.5)[:, None]
     said = judge(truth, np.clip(np.array(errors) + shift, 0, 1), np.clip(np.array(errors) - shift, 0, 1), rng)
     people = {who: label(truth, label_error, rng) for who in "pq"}
     found = report(
@@ -230,9 +231,9 @@ COVERED = (
         partial(authors_world, errors=ACCURATE, own_base=0.8, claim="covers"),
     ),
     _covers(
-        "3 points per doubling",
+        "10 points from the shortest to the longest text",
         "the length bias",
-        partial(length_world, slope=0.03, errors=(0.2,) * 3, claim="covers"),
+        partial(length_world, slope=0.1, errors=(0.2,) * 3, claim="covers"),
     ),
     _covers(
         "unequal error rates of criteria", "the length bias", partial(length_world, **UNEQUAL, claim="covers")
@@ -240,7 +241,7 @@ COVERED = (
     _covers("base rate .85", "leniency", partial(leniency_world, fpr=0.3, claim="covers")),
     _covers("base rate .5", "leniency", partial(leniency_world, fpr=0.3, base=0.5, claim="covers")),
 )
-_LONG: dict[str, Any] = {"slope": 0.1, "errors": (0.2,) * 3, "claim": "power"}
+_LONG: dict[str, Any] = {"slope": 0.3, "errors": (0.2,) * 3, "claim": "power"}
 _LENIENT: dict[str, Any] = {"fpr": 0.4, "fnr": 0.05, "claim": "power"}
 POWER = (
     _power(
@@ -249,7 +250,7 @@ POWER = (
         partial(authors_world, favour=0.15, claim="power", **RIGHT),
     ),
     _power(
-        "10 points per doubling, labels known to be right",
+        "30 points from the shortest to the longest text, labels known to be right",
         "length bias",
         partial(length_world, **_LONG, **RIGHT),
     ),
@@ -268,14 +269,18 @@ POWER = (
         "self-preference",
         partial(authors_world, favour=0.15, label_error=0.05, shared=True, claim="power"),
     ),
-    _power("10 points per doubling, one person", "length bias", partial(length_world, **_LONG)),
     _power(
-        "10 points per doubling, length independent of truth, one person",
+        "30 points from the shortest to the longest text, one person",
+        "length bias",
+        partial(length_world, **_LONG),
+    ),
+    _power(
+        "30 points from the shortest to the longest text, length independent of truth, one person",
         "length bias",
         partial(length_world, by_length=0.0, **_LONG),
     ),
     _power(
-        "10 points per doubling, two people with 5% errors",
+        "30 points from the shortest to the longest text, two people with 5% errors",
         "length bias",
         partial(length_world, label_error=0.05, shared=True, **_LONG),
     ),

@@ -166,7 +166,7 @@ def _is_first_best(order: str, label: str | None) -> float:
 _LENIENCY = "mean error at a true value of 1/2 (half of FPR - FNR on binary criteria)"
 _PREFERENCE = "judge minus judges of other families, own family's texts minus other texts"
 _OWN_ERROR = "judge minus truth, own family's texts minus other texts"
-_LENGTH = "judge minus truth per doubling of words"
+_LENGTH = "judge minus truth, longest minus shortest text"
 _WITHIN = ", within criterion and true value"
 
 
@@ -204,12 +204,18 @@ class BiasTests:
         return self._test(fit, _LENIENCY, "single_class", there)
 
     def length(self, lengths: Array) -> TestedBias:
-        """Estimate how errors grow with the logarithm of length; `lengths` are words, `(n_items,)`."""
+        """Estimate the slope of errors on the rank of length, from 0 to 1; `lengths` has shape `(n_items,)`.
+
+        Ranks keep a single very short or long text from deciding the slope.
+        """
         value = self.values.value[:, self.judge]
         there = self._there(value)
         if there.any() and np.isnan(lengths).all():
             return undefined_bias("no_text", _LENGTH)
-        return self._slope(value, np.log2(np.maximum(lengths, 1)), _LENGTH, "no_variance", is_error=True)
+        _, place, counts = np.unique(lengths, return_inverse=True, return_counts=True)
+        rank = ((np.cumsum(counts) - counts / 2) / len(lengths))[place.reshape(-1)]
+        rank = np.where(np.isnan(lengths), np.nan, rank)
+        return self._slope(value, rank, _LENGTH, "no_variance", is_error=True)
 
     def self_preference(self, others: Sequence[int], by_own: Array) -> TestedBias:
         """Estimate the contrast of own and other texts relative to judges of other families.
