@@ -187,7 +187,8 @@ def _without_criteria(report: JudgeReport) -> dict[str, Any]:
         del one["per_criterion"]
     del found["reliability"]
     if found["human_ceiling"] is not None:
-        del found["human_ceiling"]["per_criterion"], found["human_ceiling"]["per_human"]
+        for name in ("per_criterion", "per_human", "in_place_per_criterion"):
+            del found["human_ceiling"][name]
     return found
 
 

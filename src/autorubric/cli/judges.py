@@ -245,7 +245,8 @@ def _summary_blocks(
 ) -> list[Block]:
     """Return the main findings and figures of the judges, and the verdicts if some are missing."""
     every = [block for one in parts.values() for block in one.blocks if isinstance(block, TableBlock)]
-    tables = [_main_figures(one) for one in every if one.title.startswith("Judges, mean")] or every[:1]
+    leading = ("Judges, mean", "People and raters")
+    tables = [_main_figures(one) for one in every if one.title.startswith(leading)] or every[:1]
     if any(one.missing for one in verdicts.values()):
         tables.append(_verdicts_block(verdicts))
     findings = [

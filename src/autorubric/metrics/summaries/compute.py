@@ -314,9 +314,9 @@ def _score_block(panel: RaterMetrics) -> ScalarBlock:
         figures += [(name, found.coefficient), (f"{name} p", p_cell(found.p_value))]
     bias = panel.bias
     figures += [
-        ("bias (judge - truth)", bias.mean_bias),
-        ("bias p", p_cell(bias.p_value)),
-        ("bias d_z", bias.effect_size),
+        ("mean difference (judge - truth)", bias.mean_bias),
+        ("p of the mean difference", p_cell(bias.p_value)),
+        ("d_z of the mean difference", bias.effect_size),
     ]
     return ScalarBlock(title="Item scores, without length penalty", figures=tuple(figures))
 

@@ -287,18 +287,21 @@ def _ceiling(
     figured = [place for place, name in enumerate(given.names) if name in people[0].per_criterion]
     placed = {place for group in resampled.layout.groups for place in group.places}
     placed.update(resampled.layout.numeric)
+    criteria = {given.names[place]: place for place in figured if place in placed}
+    raters = rater_names(reports[:n_raters])
     return HumanCeilings(
         humans=tuple(one.rater for one in people),
         macro=resampled.of_people("ceiling"),
         micro=resampled.of_people("ceiling_micro"),
         pooled=resampled.of_people("ceiling_pooled"),
-        per_criterion={
-            given.names[place]: resampled.of_people_on(place) for place in figured if place in placed
-        },
+        per_criterion={name: resampled.of_people_on(place) for name, place in criteria.items()},
         per_human={one.rater: one for one in people},
-        gap={
-            who: resampled.of_people("gap", (at,)) for at, who in enumerate(rater_names(reports[:n_raters]))
+        in_place={who: resampled.in_place(at) for at, who in enumerate(raters)},
+        in_place_per_criterion={
+            who: {name: resampled.in_place(at, place) for name, place in criteria.items()}
+            for at, who in enumerate(raters)
         },
+        gap={who: resampled.of_people("gap", (at,)) for at, who in enumerate(raters)},
         made_the_truth=made_the_truth,
     )
 

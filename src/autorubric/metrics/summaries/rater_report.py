@@ -187,6 +187,10 @@ class HumanCeilings:
             labelled few items.
         per_criterion: Mean over annotators on each criterion.
         per_human: Report on each annotator.
+        in_place: For `"panel"` and each judge, the rater's metrics in an annotator's place: compared with the
+            other annotators on the cells that the annotator answered, mean over annotators. They can be
+            compared with `macro`. The difference has an interval in `gap`.
+        in_place_per_criterion: The same on each criterion; they can be compared with `per_criterion`.
         gap: For `"panel"` and each judge, the rater's metric minus an annotator's. Both are compared with the
             other annotators on the cells that the annotator answered, and the differences between their macro
             metrics are averaged over annotators. 0 means as good as an annotator, negative means worse. If
@@ -201,5 +205,7 @@ class HumanCeilings:
     pooled: HeadlineFigures
     per_criterion: Mapping[str, HeadlineFigures]
     per_human: Mapping[str, RaterReport]
+    in_place: Mapping[str, HeadlineFigures]
+    in_place_per_criterion: Mapping[str, Mapping[str, HeadlineFigures]]
     gap: Mapping[str, HeadlineFigures]
     made_the_truth: bool
