@@ -18,8 +18,14 @@ from autorubric.metrics.core.result import format_estimate
 from autorubric.metrics.core.votes_table import MeasuredCriterion
 from autorubric.metrics.summaries.compared_raters import ComparedRater
 from autorubric.metrics.summaries.item_resampling import resample
-from autorubric.metrics.summaries.rater_report import HumanCeilings, RaterReport, few_items_each, metric_on
-from autorubric.metrics.summaries.results import AnyCriterionMetrics, CriterionMetrics, RaterMetrics
+from autorubric.metrics.summaries.rater_report import (
+    HumanCeilings,
+    RaterFailures,
+    RaterReport,
+    few_items_each,
+    metric_on,
+)
+from autorubric.metrics.summaries.results import AnyCriterionMetrics, CriterionMetrics, NaStats, RaterMetrics
 from autorubric.metrics.summaries.sides import AbstainMode
 from autorubric.metrics.summaries.table_metrics import FEW_OF_A_CLASS, layout_of
 
@@ -322,7 +328,17 @@ def _missing_answers(raters: Mapping[str, RaterReport]) -> list[str]:
         ]
         if told:
             found.append(f"{who} {', '.join(told)} of {rater.failures.n_cells} cells.")
+        if rater.failures.answered_na:
+            found.append(f"{who} {answered_na_text(rater.failures)}.")
     return found
+
+
+def answered_na_text(counts: NaStats | RaterFailures) -> str:
+    """Describe the cells without a true answer that a rater answered; no metric counts these answers."""
+    return (
+        f"answered {counts.answered_na} of {counts.label_unanswered} cells whose label has no answer (NA or "
+        "CANNOT_ASSESS), which accuracy, kappa and all other metrics exclude"
+    )
 
 
 FEW_ITEMS = 50
@@ -442,6 +458,14 @@ def _rater_warnings(who: str, rater: RaterMetrics, reasons: Mapping[str, Reason]
         )
     if stats.not_asked:
         found.append(f"{who}: has no vote on {stats.not_asked} of {stats.n_cells} labelled cells")
+    if stats.answered_na:
+        found.append(f"{who}: {answered_na_text(stats)}")
+        tables = [getattr(one, "confusion_matrix", None) for one in rater.per_criterion]
+        if all(tables):
+            right = sum(row[at] for one in tables if one for at, row in enumerate(one.counts))
+            n = stats.n_answered + stats.answered_na + stats.judge_abstained
+            accuracy = (right + stats.both_abstained) / n
+            found[-1] += f"; if NA counts as an answer, the accuracy over all cells is {accuracy:.4f}"
     by_reason: dict[Reason, list[str]] = {}
     for name, reason in reasons.items():
         by_reason.setdefault(reason, []).append(name)

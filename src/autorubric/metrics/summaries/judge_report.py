@@ -15,7 +15,7 @@ from autorubric.metrics.core.estimate import Estimate
 from autorubric.metrics.core.item_scores import PANEL, TRUTH, LabelledDataset, Rater, SupportsGradedItem
 from autorubric.metrics.core.label_table import table_of
 from autorubric.metrics.core.metric import CATEGORICAL
-from autorubric.metrics.core.read_votes import Cells, Column, Modes, cells_of, read_votes
+from autorubric.metrics.core.read_votes import Cells, Column, Modes, cells_of, count_unanswered, read_votes
 from autorubric.metrics.core.resampling import IntervalOptions
 from autorubric.metrics.core.result import ResultBase
 from autorubric.metrics.core.scales import Array, Binary, Interval, Ordinal, Scale, Weights
@@ -277,6 +277,7 @@ def _failures(given: _ReportContext, one: ComparedRater) -> RaterFailures:
         not_applicable=na_stats(truth, column).not_applicable,
         truth_abstention_rate=rate("abstentions of the truth", ABSTAINED, of=truth),
         abstention_kappa=abstention_kappas([sides], options)[0],
+        **count_unanswered(truth, column),
     )
 
 

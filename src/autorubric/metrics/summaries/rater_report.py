@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Literal
+from typing import Any, Final, Literal, TypeVar
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from autorubric.metrics.core.result import MetricValues
 from autorubric.metrics.summaries.agreement import Agreement
 from autorubric.metrics.summaries.probability_figures import ProbabilityFigures
 from autorubric.metrics.summaries.table_metrics import FEW_OF_A_CLASS
+from autorubric.support.blocks import Cell
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +102,10 @@ class RaterFailures:
         not_applicable: Number of cells excluded by a condition.
         truth_abstention_rate: Proportion of cells whose label is an abstention.
         abstention_kappa: Cohen's kappa for whether the label and the rater abstain, over cells with a vote.
+        label_unanswered: Number of cells whose label has no answer that counts (NA or CANNOT_ASSESS).
+        judge_unanswered: Number of cells whose label has an answer and that the rater did not answer.
+        answered_na: Number of cells whose label has no answer and that the rater answered; no metric counts
+            these answers.
     """
 
     n_cells: int
@@ -112,6 +117,9 @@ class RaterFailures:
     not_applicable: int
     truth_abstention_rate: Estimate
     abstention_kappa: Estimate
+    label_unanswered: int
+    judge_unanswered: int
+    answered_na: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,6 +158,28 @@ class RaterReport:
     failures: RaterFailures
     coverage: float | None
     probabilities: Mapping[str, ProbabilityFigures]
+
+
+UNANSWERED: Final = {
+    "label has no answer": "label_unanswered",
+    "judge has no answer": "judge_unanswered",
+    "answered NA": "answered_na",
+}
+"""Counts of `count_unanswered` by heading."""
+
+RowT = TypeVar("RowT")
+
+
+def unanswered_columns(
+    rows: Iterable[RowT], counts: Callable[[RowT], Any]
+) -> dict[str, Callable[[RowT], Cell]]:
+    """Return columns that split the cells that coverage lacks; empty if all labels have answers."""
+
+    def column(name: str) -> Callable[[RowT], Cell]:
+        return lambda row: getattr(counts(row), name)
+
+    some = any(counts(row).label_unanswered for row in rows)
+    return {heading: column(name) for heading, name in UNANSWERED.items()} if some else {}
 
 
 def metric_on(agreed: Agreement, name: str) -> Estimate:
