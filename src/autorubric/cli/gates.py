@@ -194,12 +194,10 @@ def check_gates(gates: Sequence[MetricGate], found: autorubric.metrics.MetricsRe
 def _why_never(gate: MetricGate, found: autorubric.metrics.MetricsResult) -> str:
     """Say that the labels are too few for a bound on sensitivity or specificity; empty if they are not."""
     label = {"sensitivity": "MET", "specificity": "UNMET"}.get(gate.figure) if gate.low else None
-    own = [
-        one
-        for one in found.per_criterion
-        if gate.criterion in (None, one.name) and hasattr(one, "support_true")
-    ]
-    n = sum(one.support_true if label == "MET" else one.n_samples - one.support_true for one in own)
+    n = 0
+    for one in found.per_criterion:
+        if isinstance(one, autorubric.metrics.CriterionMetrics) and gate.criterion in (None, one.name):
+            n += one.support_true if label == "MET" else one.n_samples - one.support_true
     # Without an error, Wilson's lower bound is n / (n + z²); over criteria, the bound is lower.
     best = autorubric.metrics.wilson(n, n).low if label and n else None
     if best is None or best >= gate.least:
