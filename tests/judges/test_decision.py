@@ -353,6 +353,40 @@ def test_a_second_invalid_answer_fails_the_vote(openai_server: OpenAIServer, ans
     assert other.error is not None and other.error.startswith("ReplyError: other: ")
 
 
+_CHOICE = '"type": "choice", "probabilities": '
+_BLUE, _RED = '{"red": 0.0, "blue": 1.0}', '{"red": 1.0, "blue": 0.0}'
+
+
+@pytest.mark.parametrize(
+    ("contract", "answers", "requests"),
+    [
+        ("systemone", f'{{"q1": {{{_CHOICE}{_BLUE}}}, "q1": {{{_CHOICE}{_RED}}}}}', 2),
+        ("systemone", f'{{"q1": {{{_CHOICE}{{"red": 1.0, "red": 0.0, "blue": 1.0}}}}}}', 2),
+        ("systemone", f'{{"q1": {{{_CHOICE}{_RED}}}, "q1": {{{_CHOICE}{_RED}}}}}', 1),
+        ("openai", f'[{{"name": "q1", {_CHOICE}{_BLUE}}}, {{"name": "q1", {_CHOICE}{_RED}}}]', 2),
+        (
+            "openai",
+            f'[{{"name": "q1", {_CHOICE}[{{"value": "red", "probability": 1.0}}, '
+            '{"value": "red", "probability": 0.0}, {"value": "blue", "probability": 1.0}]}]',
+            2,
+        ),
+        ("openai", f'[{{"name": "q1", {_CHOICE}{_RED}}}, {{"name": "q1", {_CHOICE}{_RED}}}]', 1),
+    ],
+)
+def test_answers_that_contradict_each_other_are_asked_again(
+    openai_server: OpenAIServer, contract: Contract, answers: str, requests: int
+) -> None:
+    """Neither the first nor the last one counts; equal ones are one answer."""
+    second = {"type": "choice", "name": "q1", "probabilities": {"red": 1.0, "blue": 0.0}}
+    openai_server.script(
+        {"do": "raw", "body": f'{{"model": "m", "answers": {answers}}}'},
+        {"do": "answer", "answers": {"q1": second}},
+    )
+    [vote] = _votes(_judge(openai_server, contract), KINDS["nominal"]())
+    assert (vote.status, vote.answer) == ("answered", "red")
+    assert len(openai_server.log()) == requests
+
+
 def test_probabilities_may_be_rounded(openai_server: OpenAIServer) -> None:
     """A sum of 0.99 is taken as it is, and not renormalised."""
     answer = {"type": "choice", "probabilities": {"red": 0.33, "green": 0.33, "blue": 0.33}}

@@ -8,6 +8,7 @@ import os
 import socket
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from autorubric.errors import (
     AuthenticationError,
     ModelNotFoundError,
     RateLimitError,
+    ReplyError,
     RequestRefusedError,
     SchemaRefusedError,
     ServerError,
@@ -115,6 +117,31 @@ def test_thinking_becomes_the_providers_own(openai_server: OpenAIServer) -> None
     )
     send(config)
     assert openai_server.log()[0]["body"]["thinking"] == {"type": "enabled", "budget_tokens": 2000}
+
+
+@pytest.mark.parametrize(
+    ("model", "more", "limit"),
+    [
+        ("anthropic/claude-sonnet-5-5", {}, 656),
+        ("anthropic/claude-haiku-4-5", {"thinking": "none"}, 656),
+        ("anthropic/claude-haiku-4-5", {"thinking": {"budget_tokens": 2000}}, None),
+        ("openai/gpt-6-luna", {}, None),
+    ],
+)
+def test_the_reply_is_limited_unless_the_model_reasons(
+    openai_server: OpenAIServer, model: str, more: dict[str, Any], limit: int | None
+) -> None:
+    """Anthropic's models reason only if they are asked to; a limit would cut off reasoning."""
+    schema = ReplySchema(name="Reply", schema={"type": "object", "properties": {}}, max_chars=400)
+
+    async def main() -> None:
+        async with LLMClient(config_for(openai_server, model, **more)) as client:
+            with suppress(ReplyError):
+                await client.ask(PROMPT, read=lambda payload: payload, schema=schema)
+
+    asyncio.run(main())
+    sent = openai_server.log()[0]["body"].get("max_tokens")
+    assert sent == limit if limit else sent is None or sent > 656
 
 
 @pytest.mark.parametrize(

@@ -290,7 +290,9 @@ def test_the_retry_after_of_others_is_waited_for_no_longer_than_ones_own_patienc
     """While one caller waits for an hour, one with little patience asks and fails with the value."""
     openai_server.script(status(429, headers={"Retry-After": "3600"}), repeat="last")
     patient, hasty = (
-        LLMClient(LLMConfig(model="openai/m", api_base=openai_server.api_base, **waits))
+        LLMClient(
+            LLMConfig(model="openai/m", api_base=openai_server.api_base, max_parallel_requests=16, **waits)
+        )
         for waits in ({"retry_max_wait": 7200.0}, {"retry_min_wait": 0.05, "retry_max_wait": 0.05})
     )
 
@@ -319,6 +321,130 @@ def test_a_refused_schema_goes_into_the_prompt(ask: Ask, openai_server: OpenAISe
     assert second["messages"][0] == first["messages"][0]
     assert second["messages"][1]["content"].startswith(first["messages"][1]["content"])
     assert '"additionalProperties": false' in second["messages"][1]["content"]
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        {"message": "System role not supported"},
+        {"message": "System role not supported", "status": 500},
+        {"message": "Conversation roles must alternate user/assistant/user/assistant/..."},
+        {"message": "Developer instruction is not enabled for models/gemma-3-27b-it"},
+        {"message": "system messages are not supported"},
+        {"message": "This model doesn't support system messages. Try again without a system message."},
+        {"message": "Unsupported value: 'messages[0].role' does not support 'system' with this model."},
+        {"message": "Unexpected role 'system' after role 'user'"},
+        {"message": "Only user and assistant roles are supported!"},
+        {"message": "Input should be 'user' or 'assistant'"},
+        {"message": f"{{{{ {'x' * 500} }}}}: raise_exception('System role not supported')", "status": 500},
+    ],
+)
+def test_a_refused_system_message_goes_into_the_users(
+    ask: Ask, openai_server: OpenAIServer, fault: dict[str, Any]
+) -> None:
+    """One more request has the instructions at the start of the user's message, and the reply says so."""
+    openai_server.script({"do": "refuse", "part": "system", **fault}, repeat="last")
+    exchange = ask()
+    assert exchange.answer in ("MET", "UNMET")
+    assert exchange.dropped_params == ("system",)
+    assert [(one.role, one.content) for one in exchange.messages] == [("user", "Judge.\n\nIs it met?")]
+    first, second = (seen["body"] for seen in openai_server.log())
+    assert [one["role"] for one in first["messages"]] == ["system", "user"]
+    assert second["messages"] == [{"role": "user", "content": "Judge.\n\nIs it met?"}]
+    assert "response_format" in second
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        (
+            "temperature",
+            "Unsupported value: 'temperature' does not support 0 with this model. Only the default (1) value "
+            "is supported.",
+        ),
+        ("temperature", "temperature is not supported"),
+        ("temperature", "invalid temperature: only 1 is allowed for this model"),
+        ("temperature", "`temperature` is deprecated for this model."),
+        ("top_p", "`temperature` and `top_p` cannot both be specified for this model."),
+        ("seed", "body.seed: Extra inputs are not permitted"),
+    ],
+)
+def test_a_refused_parameter_is_left_out_and_listed(
+    ask: Ask, openai_server: OpenAIServer, name: str, message: str
+) -> None:
+    """The request is sent again without it and with the others."""
+    openai_server.script({"do": "refuse", "part": name, "message": message}, repeat="last")
+    exchange = ask(temperature=0.0, top_p=0.5, seed=1)
+    assert exchange.answer in ("MET", "UNMET")
+    assert exchange.dropped_params == (name,)
+    first, second = (seen["body"] for seen in openai_server.log())
+    assert first.keys() - second.keys() == {name}
+    assert "response_format" in second
+
+
+def test_a_value_out_of_range_is_an_error(ask: Ask, openai_server: OpenAIServer) -> None:
+    """The user corrects it; nothing is left out."""
+    openai_server.script(status(400, "temperature must be between 0 and 1"), repeat="last")
+    with pytest.raises(RequestRefusedError, match="between 0 and 1"):
+        ask(temperature=1.5)
+    assert len(openai_server.log()) == 1
+
+
+def test_what_was_refused_is_not_sent_again(openai_server: OpenAIServer) -> None:
+    """Parts that are refused one after another are all left out, and later questions begin without them."""
+    openai_server.script(
+        status(400, "System role not supported"),
+        status(400, "temperature is not supported"),
+        status(400, "response_format is not supported"),
+        MET,
+        repeat="last",
+    )
+    config = LLMConfig(model="openai/m", api_base=openai_server.api_base, temperature=0.0)
+    messages = [Message(role="system", content="Judge."), Message(role="user", content="Is it met?")]
+
+    async def main() -> list[Exchange[str]]:
+        async with LLMClient(config) as client:
+            return [await client.ask(messages, read=read_verdict, schema=VERDICT) for _ in range(2)]
+
+    for exchange in asyncio.run(main()):
+        assert exchange.dropped_params == ("temperature", "response_format", "system")
+        assert [one.role for one in exchange.messages] == ["user"]
+    bodies = [seen["body"] for seen in openai_server.log()]
+    assert len(bodies) == 5
+    assert bodies[3] == bodies[4]
+    assert bodies[3].keys() == {"model", "messages"}
+
+
+@pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
+def test_an_answer_in_the_field_of_the_reasoning_is_read(
+    ask: Ask, openai_server: OpenAIServer, field: str
+) -> None:
+    """A finished object that fits the schema is the reply, and is recorded as its text."""
+    said = json.dumps(MET["payload"])
+    openai_server.script({"do": "answer", "message": {"content": None, field: said}})
+    exchange = ask()
+    assert (exchange.answer, exchange.replies, exchange.asked) == ("MET", (said,), 1)
+
+
+@pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
+@pytest.mark.parametrize(
+    "reply",
+    [
+        {"said": "Perhaps it is MET."},
+        {"said": 'I would say {"verdict": "MET", "reason": "r"}'},
+        {"said": '{"verdict": "PERHAPS", "reason": "r"}'},
+        {"said": '{"verdict": "MET", "reason": "r"}', "finish_reason": "length"},
+    ],
+)
+def test_reasoning_is_no_answer(
+    ask: Ask, openai_server: OpenAIServer, field: str, reply: dict[str, Any]
+) -> None:
+    """Prose, another object and a cut-off reply are asked about again; the error names the field."""
+    step = {**reply, "do": "answer", "message": {"content": None, field: reply["said"]}}
+    openai_server.script(step, repeat="last")
+    with pytest.raises(ReplyError, match="reasoning_content or reasoning"):
+        ask()
+    assert len(openai_server.log()) == 3
 
 
 def test_a_refusal_is_returned_and_not_asked_again(ask: Ask, openai_server: OpenAIServer) -> None:

@@ -132,6 +132,40 @@ def test_what_has_no_usable_result_goes_into_the_next_batch(
     assert cost == pytest.approx((9 if fate == "unreadable" else 8) * (100e-5 + 20 * 2e-5) / 2)
 
 
+@pytest.mark.parametrize("kind", ["openai", "litellm", "anthropic"])
+def test_results_that_contradict_each_other_are_asked_again(
+    kind: str, tmp_path: Path, openai_server: OpenAIServer
+) -> None:
+    """Neither of two results for one request counts; the notice says so, and a single one is the vote."""
+    openai_server.batches(polls=1, rules=[{"contains": "text number 2", "fate": "contradicting", "times": 2}])
+    model = _config(openai_server, kind)
+    _run(tmp_path, model)
+    second = _run(tmp_path, model)
+    assert second.stopped == "batch"
+    assert "2 requests of batch" in second.notices[-1]
+    assert "contradict each other, and are sent again" in second.notices[-1]
+    done = _run(tmp_path, model)
+    assert done.stopped is None
+    assert [size for _, _, size in openai_server.batches()["batches"]] == [8, 2]
+    if kind != "anthropic":
+        direct = _run(tmp_path / "direct", model, batch=False)
+        assert [v[:-1] for v in _votes(direct)] == [v[:-1] for v in _votes(done)]
+
+
+def test_results_that_always_contradict_each_other_end_after_the_retries(
+    tmp_path: Path, openai_server: OpenAIServer
+) -> None:
+    """The vote is lost, with the reason."""
+    openai_server.batches(
+        polls=1, rules=[{"contains": "text number 1", "fate": "contradicting", "times": 99}]
+    )
+    done, calls = _until_done(tmp_path, _config(openai_server, max_retries=1))
+    assert (calls, done.verdicts.lost) == (3, 2)
+    report = done.item_results[1].report
+    assert report is not None
+    assert "contradict each other" in str(report.report[0].votes[0].error)
+
+
 @pytest.mark.parametrize("kind", ["openai", "anthropic"])
 def test_a_refused_request_is_a_failed_vote(kind: str, tmp_path: Path, openai_server: OpenAIServer) -> None:
     """An error that another try does not mend fails the vote, and is tried again once the run is resumed."""

@@ -221,7 +221,7 @@ def _fate(state: BatchState, line: dict[str, Any]) -> str:
 
 
 def _result_lines(state: BatchState, kind: str, line: dict[str, Any], fate: str) -> Iterator[tuple[str, str]]:
-    """The lines of a request's result: one, except for `missing` (none) and `duplicate` (two)."""
+    """The lines of a request's result: one, except for `missing` (none), `duplicate` and `contradicting`."""
     custom_id, body = line["custom_id"], line.get("body") or line["params"]
     if fate == "missing":
         return
@@ -235,8 +235,12 @@ def _result_lines(state: BatchState, kind: str, line: dict[str, Any], fate: str)
     text = "I would rather not say." if fate == "unreadable" else _answer(body)
     told = json.dumps(_answer_line(kind, custom_id, body, text)) + "\n"
     yield "output", told
+    if fate == "contradicting":
+        payload = json.loads(text)
+        payload["verdict"] = "MET" if payload["verdict"] == "UNMET" else "UNMET"
+        yield "output", json.dumps(_answer_line(kind, custom_id, body, json.dumps(payload))) + "\n"
     if fate == "duplicate":
-        yield "output", told
+        yield "output", told.replace('"chatcmpl-1"', '"chatcmpl-2"').replace('"msg_1"', '"msg_2"')
         yield "output", told.replace(custom_id, "somebody-else")
 
 

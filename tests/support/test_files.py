@@ -200,6 +200,17 @@ def test_all_broken_json_lines_are_reported() -> None:
         ("toml", "a = 2024-01-01", "quote dates and times"),
         ("json", '["\\ud800"]', "contains an unpaired surrogate"),
         ("yaml", '"\\ud800"', "contains an unpaired surrogate"),
+        (
+            "jsonl",
+            '{"a": "x"}\n\n{"a": ["y", "cut \\ud83d"]}',
+            "[1].a[1] (line 3): the string contains an unp",
+        ),
+        (
+            "json",
+            '[{"a": "\\ud83d\\ude00"},\n{"a": 1,\n"cut \\ud83d": 2}]',
+            "(line 3): the string contains an",
+        ),
+        ("yaml", 'a: 1\nb: "cut \\ud83d"', "b (line 2): the string contains an unpaired surrogate"),
         ("yaml", "<<: {a: 1}", "merge keys (<<) are not supported"),
         ("yaml", "? [a]\n: 1", "a key must be a string"),
         ("yaml", "a: !!python/name:os.system", "is not supported; remove it"),

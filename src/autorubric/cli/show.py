@@ -66,10 +66,11 @@ def show(
     """Show a run: its metrics and items, or one item with every vote and reason.
 
     With --json, prints an object with the keys run, total_items, successful_items, partly_scored_items,
-    failed_items, mean_score, verdicts (as for `eval`), notices and items: all that --only selects, each with
-    id, score, error, answers (by criterion) and assumed (criteria with an assumed answer). With --item, the
-    keys are run, id, submission, error, report (null if grading failed), labels (by criterion) and, with
-    --prompts, exchanges (criterion, judge, sample, messages, replies and shared_with of each).
+    failed_items, unfinished_items, mean_score, verdicts (as for `eval`), notices and items: all finished ones
+    that --only selects, each with id, score, error, answers (by criterion) and assumed (criteria with an
+    assumed answer). With --item, the keys are run, id, submission, error, report (null if grading failed),
+    labels (by criterion) and, with --prompts, exchanges (criterion, judge, sample, messages, replies and
+    shared_with of each).
 
     \b
     Examples:
@@ -406,8 +407,9 @@ def export(
 ) -> Exit:
     """Export a run as a table, a Markdown page, or a JUnit report for CI servers.
 
-    In CSV files, texts that a spreadsheet would evaluate as formulas are prefixed with '. In a JUnit report,
-    each item is a test case, and an item without a score is an error.
+    Only finished items are exported; Markdown pages and JUnit reports begin with the number of unfinished
+    ones. In CSV files, texts that a spreadsheet would evaluate as formulas are prefixed with '. In a JUnit
+    report, each item is a test case, and an item without a score is an error.
 
     \b
     Examples:

@@ -16,6 +16,8 @@ from autorubric.datasets.item import DataItem, Labels, all_by_name, bind_item
 from autorubric.datasets.ratings import Label, read_labels
 from autorubric.datasets.store import FORMATS
 from autorubric.errors import ArgumentError, DatasetError, ReplyError
+from autorubric.rubric.rubric import Rubric
+from autorubric.support.names import match_name
 from autorubric.support.objects import Json
 from autorubric.support.reading_errors import Faults, nearest_key, short_repr
 from autorubric.support.write import write_text_atomic
@@ -110,6 +112,7 @@ class _LabelMerger:
     def __init__(self, dataset: RubricDataset) -> None:
         self._dataset = dataset
         self._places = {item_id: i for i, item_id in enumerate(dataset.item_ids())}
+        self._raters = {rater for item in dataset.items for rater in item.ratings}
         self.notices: list[str] = []
 
     def select_valid(self, labels: Sequence[Label], files: Sequence[str]) -> list[Label]:
@@ -122,7 +125,9 @@ class _LabelMerger:
                 left_out[reason] += 1
                 continue
             place = self._places[label.item_id]
-            criterion = self._dataset.get_item_rubric(place).by_name(label.criterion)
+            rubric = self._dataset.get_item_rubric(place)
+            label = self._as_known(label, rubric)
+            criterion = rubric.by_name(label.criterion)
             try:
                 bind_item(criterion, self._dataset.items[place]).parse_truth(label.value)
             except ReplyError as error:
@@ -141,12 +146,19 @@ class _LabelMerger:
         if place is None:
             return f"of {label.item_id!r}, which is not an item; {nearest_key(label.item_id, self._places)}"
         rubric = self._dataset.get_item_rubric(place)
-        if label.criterion not in rubric.names:
+        if match_name(label.criterion, rubric.names) is None:
             hint = nearest_key(label.criterion, rubric.names)
             return f"on {label.criterion!r}, which is not a criterion; {hint}"
         if label.sha256 and label.sha256 != self._dataset.item_fingerprint(place):
             return f"of {label.item_id!r}, whose text has changed since"
         return None
+
+    def _as_known(self, label: Label, rubric: Rubric) -> Label:
+        """Return the label with the names of its criterion and rater as in the dataset."""
+        names = match_name(label.criterion, rubric.names), match_name(label.rater, self._raters)
+        update = {"criterion": names[0], "rater": names[1] or label.rater}
+        same = update["criterion"] == label.criterion and update["rater"] == label.rater
+        return label if same else label.model_copy(update=update)
 
     def keep_last(self, labels: Sequence[Label]) -> list[Label]:
         """Return each rater's last label for each criterion of an item, by time and then by order."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from autorubric.criteria.values import Submission
 from autorubric.rubric.rubric import Rubric
 from autorubric.support.objects import Json
 
 if TYPE_CHECKING:
+    from autorubric.grading.plan import VoteKey
     from autorubric.llm.config import LLMConfig
     from autorubric.scoring.reports import EnsembleEvaluationReport
     from autorubric.scoring.votes import JudgeVote, Listener, Votes
@@ -29,6 +30,8 @@ class GradingTask:
         item_id: Id of the item; empty if the item has no id.
         first_sample: Index of each judge's first sample; to get new votes, use an index above all earlier
             ones.
+        requests_left: Number of requests to models that may still be sent for votes that are requested once
+            more, by criterion, judge, sample and order of the candidates.
     """
 
     submission: Submission
@@ -37,6 +40,11 @@ class GradingTask:
     reference_submission: str | None = None
     item_id: str = ""
     first_sample: int = 0
+    requests_left: Mapping[VoteKey, int] | None = None
+
+
+SHARED_PROMPTS: Final = "shared_prompts"
+"""Entry of `GraderDescription.asking` about judges that are asked about several criteria in one prompt."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +52,8 @@ class GraderDescription:
     """The description of a grader in a run's manifest.
 
     Attributes:
-        asking: Settings that the votes depend on: judges, prompts and sampling.
+        asking: Settings that the votes depend on: judges, prompts and sampling; the number of criteria in one
+            prompt (0 for all) for each judge that is asked about several.
         deciding: Settings for combining votes; if they change, stored votes are rescored without new calls.
     """
 

@@ -37,7 +37,7 @@ async def collect_votes(
         # All checks are registered before any request is sent.
         if call.request.criterion.check is not None and call.key not in votes:
             find_check(call.request.criterion.check)
-    skipped = {_key_of(name, vote) for name, given in stored.items() for vote in given if vote.skipped}
+    skipped = {key_of(name, vote) for name, given in stored.items() for vote in given if vote.skipped}
     gate = PrefixGate() if warm_prefix else None
     runner = VotePlanRunner(policy, per_request, gate, listener, frozenset(skipped), votes)
     await runner.run(calls)
@@ -54,7 +54,7 @@ def reusable_votes(
     if not any(stored.values()):
         return {}
     retry_failed = policy.aggregation.on_failure == "raise"
-    by_key = {_key_of(name, vote): vote for name, votes in stored.items() for vote in votes}
+    by_key = {key_of(name, vote): vote for name, votes in stored.items() for vote in votes}
     return {
         call.key: _update_vote(call, vote)
         for call in calls
@@ -64,7 +64,7 @@ def reusable_votes(
     }
 
 
-def _key_of(criterion: str, vote: JudgeVote) -> VoteKey:
+def key_of(criterion: str, vote: JudgeVote) -> VoteKey:
     return (criterion, vote.judge_id, vote.sample, vote.order or ())
 
 

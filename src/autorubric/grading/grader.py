@@ -14,7 +14,8 @@ from autorubric.criteria.comparative import ComparativeCriterion
 from autorubric.criteria.criterion import Criterion, CriterionOption
 from autorubric.criteria.values import Submission
 from autorubric.errors import ArgumentError
-from autorubric.grading.base import Grader, GraderDescription
+from autorubric.grading.base import SHARED_PROMPTS, Grader, GraderDescription
+from autorubric.judges.base import BatchJudge
 from autorubric.judges.panel import panel_members
 from autorubric.judges.prompts import Material, PromptQuestion, compose, compose_batch
 from autorubric.scoring.calibration import ProbabilityCalibration, read_calibrations
@@ -59,7 +60,7 @@ class CriterionGrader(Grader):
         training_data: Labelled items from which few-shot examples are selected.
         few_shot_config: Settings for the selection; the defaults apply if only `training_data` is passed.
         system_prompt: Custom system prompt for all kinds of criteria, used by models passed as names or
-            configs and by critics' models. Other judges keep their own.
+            configs and by critics' models. Other judges keep their own. An empty one sends no system message.
         multi_choice_system_prompt: Custom system prompt for criteria with options.
         length_penalty: Penalty for long submissions.
         normalize: Whether to scale the score to [0, 1].
@@ -292,6 +293,14 @@ class CriterionGrader(Grader):
             },
             "few_shot": None if pool is None else {**pool.config.model_dump(), "examples": pool.digest},
         }
+        # Absent without such judges, as in the manifests of earlier versions.
+        if shared := {
+            member.judge_id: 0 if member.asks_whole_items else self.criteria_per_call
+            for member in self.members
+            if (member.asks_whole_items or self.criteria_per_call != 1)
+            and isinstance(member.judge, BatchJudge)
+        }:
+            asking[SHARED_PROMPTS] = shared
         deciding = self.policy.model_dump(mode="json")
         deciding["judge_weights"] = {member.judge_id: member.weight for member in self.members}
         return GraderDescription(asking=asking, deciding=deciding)

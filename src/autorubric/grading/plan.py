@@ -262,10 +262,16 @@ class Planner:
                     orders = bound.presentations(submission, random.Random(seed))
                 # A check is a function of one text, so the order does not matter.
                 for number, order in enumerate(orders if criterion.check is None else orders[:1]):
+                    key = (name, member.judge_id, sample, order)
                     request = _make_request(
-                        **shared, sample=sample, seed=seed, order=order, presentation=number
+                        **shared,
+                        sample=sample,
+                        seed=seed,
+                        order=order,
+                        presentation=number,
+                        requests_left=task.requests_left and task.requests_left.get(key),
                     )
-                    calls.append(JudgeCall(member, request, (name, member.judge_id, sample, order)))
+                    calls.append(JudgeCall(member, request, key))
         return calls
 
     def _demand_reference(self, task: GradingTask) -> None:

@@ -15,7 +15,7 @@ from autorubric.judges.base import Judge
 from autorubric.judges.function import callable_name
 from autorubric.llm.client import LLMClient
 from autorubric.llm.config import LLMConfig, TruncatePolicy
-from autorubric.llm.transport import Exchange, Message, ModelQuestion, ReplySchema
+from autorubric.llm.transport import Allowance, Exchange, Message, ModelQuestion, ReplySchema
 from autorubric.support.concurrency import call_user_code, run_sync
 from autorubric.support.objects import REASON_LENGTH, Json
 
@@ -177,16 +177,18 @@ async def ask_model(
     submissions: Submissions,
     *,
     compared: bool,
+    allowance: Allowance | None = None,
 ) -> Reply[T]:
     """Ask a model, and shorten the submissions as its config allows until they fit its context."""
+    allowance = allowance or client.allowance()
     asked, parts = submissions, dict[str, str]()
     while True:
         question = question_of(asked)
         try:
-            exchange = await client.converse(question)
+            exchange = await client.converse(question, allowance)
         except ContextLengthError:
             shorter = _shorten(submissions, asked, client.config.truncate, compared)
-            if shorter is None:
+            if shorter is None or not allowance.left:
                 raise
             asked, name, part = shorter
             parts[name] = name + part

@@ -15,11 +15,11 @@ from autorubric.criteria.values import Answer, Submission
 from autorubric.errors import ArgumentError, BudgetError, JudgeError, ReplyError, RequestRefusedError
 from autorubric.judges.answering import answer_settings, ask_model
 from autorubric.judges.base import JudgeReply, JudgeRequest, Outcome, shared_error
-from autorubric.judges.model import demand_text, material_of, model_reply, show_request
+from autorubric.judges.model import demand_text, least_left, material_of, model_reply, show_request
 from autorubric.judges.prompts import EXAMPLES_HEAD, MATERIAL_RULE, ComposedPrompt, render_examples, shared_of
 from autorubric.llm.client import LLMClient
 from autorubric.llm.config import LLMConfig
-from autorubric.llm.decision_wire import NAMES_LABELS, WIRES, Contract, limit_in
+from autorubric.llm.decision_wire import NAMES_LABELS, WIRES, Contract, limit_in, without_contradictions
 from autorubric.llm.names import provider_of
 from autorubric.llm.transport import Message, ModelQuestion, ReplySchema
 from autorubric.rubric.rubric import Rubric
@@ -112,7 +112,8 @@ def _by_id(answers: Json, asked: Sequence[str]) -> Mapping[str, Json]:
     """Return answers by id of their question; OpenAI Decisions lists them in the questions' order."""
     if isinstance(answers, dict):
         return answers
-    named = {one["name"]: one for one in answers if isinstance(one, dict) and one.get("name") in asked}
+    known = [one for one in answers if isinstance(one, dict) and one.get("name") in asked]
+    named = without_contradictions([(one["name"], one) for one in known])
     # Without names, or with names of a server's own, the order tells them apart if no name contradicts it.
     ordered = dict(zip(asked, answers, strict=False))
     is_in_order = len(answers) == len(asked) and all(ordered[key] is one for key, one in named.items())
@@ -122,7 +123,7 @@ def _by_id(answers: Json, asked: Sequence[str]) -> Mapping[str, Json]:
 def _read(question: DecisionQuestion, answer: Json) -> dict[str, float] | None:
     """Return the probabilities in an answer by label; None if the model refused."""
     if not isinstance(answer, dict):
-        raise ReplyError("the answer is missing")
+        raise ReplyError("the answer is missing, or there are several that contradict each other")
     if answer.get("type") == "refusal":
         return None
     given = answer.get("probabilities")
@@ -133,7 +134,9 @@ def _read(question: DecisionQuestion, answer: Json) -> dict[str, float] | None:
     elif isinstance(given, list) and all(isinstance(one, dict) for one in given):
         # A boolean and a text of the same letters are different values.
         pairs = [(one.get("value"), one.get("probability")) for one in given]
-        given = {f"boolean {key}" if isinstance(key, bool) else str(key): p for key, p in pairs}
+        given = without_contradictions(
+            [(f"boolean {key}" if isinstance(key, bool) else str(key), p) for key, p in pairs]
+        )
     if not isinstance(given, dict):
         raise ReplyError("the answer has no probabilities")
     for key, share in given.items():
@@ -323,16 +326,21 @@ class DecisionModelJudge:
         asking = Asking(self.contract, requests)
         submissions, compared = (requests[0].submission,), bool(show_request(requests[0]).names)
         failures: Sequence[Outcome] = [ReplyError("no answer")] * len(requests)
+        allowance = self.client.allowance(least_left(requests))
         try:
-            reply = await ask_model(self.client, asking.question, submissions, compared=compared)
+            reply = await ask_model(
+                self.client, asking.question, submissions, compared=compared, allowance=allowance
+            )
         except BudgetError as error:
             return [error] * len(requests)
         except JudgeError as error:
-            if self._learns_limit(error, asking):
-                return await self.ask_many(requests)
+            if allowance.left and self._learns_limit(error, asking):
+                return await self.ask_many([replace(one, requests_left=allowance.left) for one in requests])
             failures = shared_error(error, len(requests))
             told: dict[str, Any] = {"usage": error.usage, "cost": error.cost, "model": error.selected_model}
-            exchanged = VoteExchange(messages=error.messages, replies=error.replies)
+            exchanged = VoteExchange(
+                messages=error.messages, replies=error.replies, requests_left=error.requests_left
+            )
             first = JudgeReply(answer=None, exchanged=exchanged, **told)
         else:
             assert reply.exchange is not None

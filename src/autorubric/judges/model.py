@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 import re
 import warnings
@@ -11,7 +12,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
-from autorubric.criteria.base import Shown
+from autorubric.criteria.base import BaseCriterion, Shown
+from autorubric.criteria.fields import unwrap_reply
 from autorubric.criteria.values import Answer, Submission
 from autorubric.errors import BudgetError, JudgeError, ProviderError, ReplyError
 from autorubric.judges.answering import Reply, Submissions, answer_settings, ask_model
@@ -27,8 +29,8 @@ from autorubric.judges.prompts import (
 from autorubric.judges.token_probabilities import Certainty, TokenText, certainty_of
 from autorubric.llm.client import LLMClient
 from autorubric.llm.config import LLMConfig
-from autorubric.llm.reply_json import parse_reply, parse_reply_json
-from autorubric.llm.transport import Exchange, ModelQuestion
+from autorubric.llm.reply_json import bare_word, parse_reply
+from autorubric.llm.transport import Allowance, Exchange, ModelQuestion
 from autorubric.scoring.votes import VoteExchange
 from autorubric.support.objects import Json
 
@@ -51,7 +53,7 @@ class ModelJudge:
     Attributes:
         judge_id: Name of the judge in votes and metrics.
         client: The model's client.
-        system_prompt: System prompt; None for the built-in one.
+        system_prompt: System prompt; None for the built-in one, an empty text for no system message.
         multi_choice_system_prompt: System prompt for criteria with options; None for `system_prompt`.
     """
 
@@ -82,8 +84,11 @@ class ModelJudge:
         if problem is not None:
             raise JudgeError(problem)
 
-        def read(payload: Any) -> Answer:
-            return request.criterion.read(payload, shown)
+        def read(payload: Any, rest: str) -> Answer:
+            answer = request.criterion.read(payload, shown)
+            if rest:
+                _check_rest(request.criterion, answer, rest)
+            return answer
 
         prompt_for = partial(self._prompt, request, shown)
         answer, exchange, part = await self._ask_model(request, shown, prompt_for, read)
@@ -104,16 +109,18 @@ class ModelJudge:
         if not keyed:
             return await self._answer_each(requests, {})
         ordered = _shuffle(keyed, requests[0].seed)
+        allowance = self.client.allowance(least_left(requests))
         prompt_for, read = partial(self._shared_prompt, ordered, requests), partial(_read_batch, keyed)
         try:
-            reply = await self._ask_model(requests[0], ordered[0][1][1], prompt_for, read)
+            reply = await self._ask_model(requests[0], ordered[0][1][1], prompt_for, read, allowance)
         except ReplyError as error:
-            replies = await self._answer_each(requests, {})
+            replies = await self._answer_each(self._after_shared(requests, allowance), {})
             return [_add_spending(replies[0], error), *replies[1:]]
         except ProviderError as error:
             return shared_error(error, len(requests))
         answered = {key: keyed[key] for key in reply.answer or ()}
         certainties = self._certainties(reply.exchange, answered)
+        requests = self._after_shared(requests, allowance)
         return await self._answer_each(requests, _batch_replies(reply, keyed, certainties))
 
     @property
@@ -146,6 +153,11 @@ class ModelJudge:
         """Close the model's connections; the next request reopens them."""
         await self.client.aclose()
 
+    def _after_shared(self, requests: Sequence[JudgeRequest], shared: Allowance) -> list[JudgeRequest]:
+        """Return requests that may follow a shared one, of which each vote sent its part."""
+        left = shared.most - math.ceil(shared.sent / len(requests))
+        return [replace(request, requests_left=left) for request in requests]
+
     async def _answer_each(
         self, requests: Sequence[JudgeRequest], found: Mapping[str, JudgeReply]
     ) -> Sequence[Outcome]:
@@ -167,22 +179,26 @@ class ModelJudge:
         request: JudgeRequest,
         shown: Shown,
         prompt_for: Callable[[Submission], ComposedPrompt],
-        read: Callable[[Any], ReadT],
+        read: Callable[[Any, str], ReadT],
+        allowance: Allowance | None = None,
     ) -> Awaitable[Reply[ReadT]]:
         demand_text(self.judge_id, request)
-        parse: Any = parse_reply if request.criterion.takes_bare else parse_reply_json
+        bare = request.criterion.takes_bare
 
         def question_of(submissions: Submissions) -> ModelQuestion[ReadT]:
             prompt = prompt_for(submissions[0])
             sent = prompt.messages[-1].content
 
             def decode(text: str) -> ReadT:
-                return read(parse(text, material=sent))
+                return read(*parse_reply(text, material=sent, bare=bare))
 
             return ModelQuestion(prompt.messages, decode, prompt.schema, request.sample)
 
+        allowance = allowance or self.client.allowance(request.requests_left)
         # Not a coroutine: thousands of calls may wait at a time, and each would keep another frame.
-        return ask_model(self.client, question_of, (request.submission,), compared=bool(shown.names))
+        return ask_model(
+            self.client, question_of, (request.submission,), compared=bool(shown.names), allowance=allowance
+        )
 
     def _certainties(self, exchange: Exchange[Any] | None, answered: _Keyed) -> dict[str, Certainty]:
         """Return the certainty of each answer in a reply; warn once of each reason for no probabilities."""
@@ -220,6 +236,12 @@ def _add_spending(reply: Outcome, lost: JudgeError) -> Outcome:
     return reply
 
 
+def least_left(requests: Sequence[JudgeRequest]) -> int | None:
+    """Return the smallest number of requests that may be sent for votes that share one."""
+    known = [request.requests_left for request in requests if request.requests_left is not None]
+    return min(known, default=None)
+
+
 def _shuffle(keyed: _Keyed, seed: int) -> _Ordered:
     ordered = list(keyed.items())
     random.Random(seed).shuffle(ordered)
@@ -250,8 +272,24 @@ def _key_requests(requests: Sequence[JudgeRequest]) -> dict[str, tuple[JudgeRequ
     return {key: pair for key, pair in shown.items() if pair[1].names == first}
 
 
-def _read_batch(keyed: _Keyed, payload: Any) -> dict[str, Answer]:
+def _check_rest(criterion: BaseCriterion, answer: Answer, rest: str) -> None:
+    """Raise `ReplyError` if a line after the object is a verdict, label or number that contradicts it."""
+    for line in rest.splitlines():
+        word = bare_word(line) or line.strip()
+        if not word or criterion.level not in ("binary", "nominal", "ordinal", "interval"):
+            continue
+        try:
+            other = criterion.read(word)
+        except ReplyError:
+            continue
+        if (other.code, other.cannot_assess) != (answer.code, answer.cannot_assess):
+            raise ReplyError(f"the reply says {word!r} after an object that says otherwise; give one answer")
+
+
+def _read_batch(keyed: _Keyed, payload: Any, _: str) -> dict[str, Answer]:
     """Return the answers by id, without ids that are unknown, repeated or unreadable."""
+    if isinstance(payload, Mapping):
+        payload = unwrap_reply(payload, ("evaluations",))
     evaluations = payload.get("evaluations") if isinstance(payload, Mapping) else payload
     if not isinstance(evaluations, list):
         raise ReplyError('the reply is not an object with a list "evaluations"')
@@ -259,6 +297,8 @@ def _read_batch(keyed: _Keyed, payload: Any) -> dict[str, Answer]:
     faults: list[str] = []
     seen: set[str] = set()
     for evaluation in evaluations:
+        if isinstance(evaluation, Mapping) and "id" not in evaluation:
+            evaluation = unwrap_reply(evaluation, ("id",))
         key = evaluation.get("id") if isinstance(evaluation, Mapping) else None
         if not isinstance(key, str) or key not in keyed or key in seen:
             faults.append(f"id {key!r} is unknown or repeated")
@@ -322,6 +362,7 @@ def model_reply(
             attempted=exchange.attempted,
             cached=exchange.cached,
         ),
+        seconds=exchange.seconds,
         truncated=part is not None,
         shown=part,
     )

@@ -277,8 +277,9 @@ def _system_message(content: str) -> Message:
 
 def _prompt(shared: Shared, block: str, schema: ReplySchema, system_prompt: str | None) -> ComposedPrompt:
     prefix = shared.prefix
-    if system_prompt:
+    if system_prompt is not None:
         # A custom system prompt is not changed, so the rule that texts are not instructions comes first here.
         prefix = f"{MATERIAL_RULE}\n\n{prefix}"
-    system = _system_message(system_prompt or SYSTEM_PROMPT)
-    return ComposedPrompt((system, Message("user", prefix + block, len(prefix), shared.images)), schema)
+    system = SYSTEM_PROMPT if system_prompt is None else system_prompt
+    user = Message("user", prefix + block, len(prefix), shared.images)
+    return ComposedPrompt((_system_message(system), user) if system else (user,), schema)

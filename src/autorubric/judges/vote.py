@@ -42,6 +42,13 @@ Clock = Callable[[], float]
 """Returns the seconds since an arbitrary fixed time, as `time.perf_counter` does."""
 
 
+class Duration(NamedTuple):
+    """The time that a vote took, in seconds."""
+
+    latency: float | None  # from sending the last request to its reply; None if unknown
+    wait: float  # before that
+
+
 class Cast(NamedTuple):
     """A vote with its message exchange and error."""
 
@@ -52,16 +59,17 @@ class Cast(NamedTuple):
 
 async def cast_vote(member: PanelMember, request: JudgeRequest, *, clock: Clock = time.perf_counter) -> Cast:
     """Request one vote from a judge in a panel and return it; an error becomes a failed vote."""
-    started = clock()
+    started = asked = clock()
     outcome: JudgeReply | JudgeError
     try:
         if (problem := request.criterion.why_inapplicable(request.submission)) is not None:
             raise JudgeError(problem)
         async with _count_call(member, request):
+            asked = clock()
             outcome = reply_of(await call_judge(member.judge.ask, request, member.judge_id))
     except JudgeError as error:
         outcome = error
-    return _make_cast(member, request, outcome, clock() - started)
+    return _make_cast(member, request, outcome, Duration(clock() - asked, asked - started))
 
 
 async def cast_votes(
@@ -70,13 +78,14 @@ async def cast_votes(
     """Request votes on criteria of one item together; a call beyond the budget gives its `BudgetError`."""
     if len(requests) == 1 or not isinstance(member.judge, BatchJudge):
         return [await cast_vote(member, request, clock=clock) for request in requests]
-    started = clock()
+    started = asked = clock()
     try:
         async with _count_call(member, *requests):
+            asked = clock()
             outcomes = await ask_judge_many(member.judge, requests, judge_id=member.judge_id)
     except JudgeError as error:
         outcomes = shared_error(error, len(requests))
-    seconds = clock() - started
+    seconds = Duration(clock() - asked, asked - started)
     return [
         outcome if isinstance(outcome, BudgetError) else _make_cast(member, request, outcome, seconds)
         for request, outcome in zip(requests, outcomes, strict=True)
@@ -117,7 +126,8 @@ async def cast_in_threads(
     failures: list[BudgetError] = []
 
     def end(place: int, seconds: float, outcome: Outcome) -> None:
-        done = outcome if isinstance(outcome, BudgetError) else _make_cast(*calls[place], outcome, seconds)
+        duration = Duration(seconds, 0.0)
+        done = outcome if isinstance(outcome, BudgetError) else _make_cast(*calls[place], outcome, duration)
         failure = report(place, done)
         if isinstance(failure, BudgetError):
             failures.append(failure)
@@ -175,11 +185,13 @@ async def _outcome_of(member: PanelMember, result: asyncio.Future[Any]) -> Outco
 
 
 def _make_cast(
-    member: PanelMember, request: JudgeRequest, outcome: JudgeReply | JudgeError, seconds: float | None
+    member: PanelMember, request: JudgeRequest, outcome: JudgeReply | JudgeError, seconds: Duration
 ) -> Cast:
     if BATCHES.get() is not None and not member.counts_as_call:
         # The time to read a reply of a batch says nothing of the model.
-        seconds = None
+        seconds = Duration(None, 0.0)
+    elif (own := outcome.seconds) is not None and seconds.latency is not None:
+        seconds = Duration(own, max(0.0, seconds.wait + seconds.latency - own))
     if isinstance(outcome, JudgeError):
         return _failed_cast(member, request, outcome, seconds)
     if not outcome.asked:
@@ -192,6 +204,7 @@ def _make_cast(
     except ReplyError as error:
         error.usage, error.cost, error.selected_model = outcome.usage, outcome.cost, outcome.model
         error.reply = reply_text(outcome.answer) if error.reply is None else error.reply
+        error.seconds = outcome.seconds
         return _failed_cast(member, request, error, seconds, outcome.exchanged)
     except Exception as error:
         # An object returned by a judge's own code may raise from any of its methods.
@@ -210,7 +223,7 @@ def _vote(member: PanelMember, request: JudgeRequest, **fields: Any) -> JudgeVot
 
 
 def _answered_vote(
-    member: PanelMember, request: JudgeRequest, outcome: JudgeReply, answer: Answer, seconds: float | None
+    member: PanelMember, request: JudgeRequest, outcome: JudgeReply, answer: Answer, seconds: Duration
 ) -> JudgeVote:
     level = request.criterion.level
     is_choice = level == "ordinal" or level == "nominal"
@@ -238,7 +251,8 @@ def _answered_vote(
         shown=outcome.shown,
         token_usage=outcome.usage,
         completion_cost=outcome.cost,
-        latency_seconds=seconds,
+        latency_seconds=seconds.latency,
+        wait_seconds=round(seconds.wait, 3),
     )
 
 
@@ -276,7 +290,7 @@ def _failed_cast(
     member: PanelMember,
     request: JudgeRequest,
     error: JudgeError,
-    seconds: float | None,
+    seconds: Duration,
     exchanged: VoteExchange | None = None,
 ) -> Cast:
     if isinstance(error, JudgeCodeError) and error.place not in member.logged:
@@ -291,7 +305,8 @@ def _failed_cast(
         model=error.selected_model,
         token_usage=error.usage,
         completion_cost=error.cost,
-        latency_seconds=seconds,
+        latency_seconds=seconds.latency,
+        wait_seconds=round(seconds.wait, 3),
     )
     return Cast(vote=vote, exchanged=exchanged or _exchange_of(error), error=error)
 
@@ -304,5 +319,9 @@ def _exchange_of(error: JudgeError) -> VoteExchange | None:
     if not error.messages and not replies:
         return None
     return VoteExchange(
-        messages=error.messages, replies=replies, request_id=error.request_id, attempted=error.attempted
+        messages=error.messages,
+        replies=replies,
+        request_id=error.request_id,
+        attempted=error.attempted,
+        requests_left=error.requests_left,
     )

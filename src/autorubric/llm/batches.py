@@ -50,6 +50,13 @@ _SETTLING_SECONDS: Final = 5.0
 _CLOCK_SKEW: Final = 600.0
 _CANCEL_WAITS: Final = (0.0, 0.2, 1.0, *[5.0] * 180)
 _ID_LENGTH: Final = 41
+_OF_ONE_REPLY: Final = frozenset({"id", "created", "created_at", "request_id", "system_fingerprint", "usage"})
+"""Keys whose values differ between equal replies."""
+_CONTRADICTION: Final = (
+    500,
+    '{"type": "error", "error": {"type": "api_error", "message": "the batch has several results for this '
+    'request that contradict each other"}}',
+)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -342,22 +349,31 @@ class BatchQueue:
 
     async def _collect(self, batch: _Batch, client: BatchClient, state: BatchState) -> None:
         """Store the replies of a batch that has ended."""
-        wanted, bad, lines = set(batch.keys), 0, []
+        wanted, bad, replies = set(batch.keys), 0, dict[str, tuple[int, str]]()
         for custom_id, reply in await client.results(state):
             token, _, key = custom_id.partition("-")
             if token != batch.token or key not in wanted:
                 bad += 1
             elif reply is not None:
-                wanted.remove(key)
-                line = {"custom_id": custom_id, "status": reply[0], "body": redact(reply[1], client.keys)}
-                lines.append(json.dumps(line).encode("ascii") + b"\n")
-        write_parts_atomic(self._file(batch.number, "replies"), lines)
-        self._record("collected", batch.number, answered=len(batch.keys) - len(wanted))
+                bad += key in replies
+                replies[key] = _combine_replies(replies.get(key, reply), reply)
+
+        def lines() -> Iterator[bytes]:
+            for key, (status, body) in replies.items():
+                line = {"custom_id": f"{batch.token}-{key}", "status": status}
+                yield json.dumps({**line, "body": redact(body, client.keys)}).encode("ascii") + b"\n"
+
+        write_parts_atomic(self._file(batch.number, "replies"), lines())
+        self._record("collected", batch.number, answered=len(replies))
+        several = sum(one is _CONTRADICTION for one in replies.values())
         if state.problem:
             self.error = ProviderError(f"the provider rejected batch {batch.id}: {state.problem}")
-        elif wanted or bad:
-            lost = f"{len(wanted):,} requests of batch {batch.id} expired or have no result"
+        elif len(replies) < len(wanted) or bad:
+            lost = f"{len(wanted) - len(replies):,} requests of batch {batch.id} expired or have no result"
             self._notes.append(f"{lost}, and {bad:,} lines are unreadable, repeated or unknown")
+        if several:
+            told = f"{several:,} requests of batch {batch.id} have results that contradict each other"
+            self._notes.append(f"{told}, and are sent again")
 
     def _file(self, number: int, what: str) -> Path:
         return self._folder / f"{number:04}-{what}.jsonl"
@@ -403,6 +419,21 @@ class BatchQueue:
             if status < 400 or not batch.is_past:
                 tries = self._places[key][3] if key in self._places else 0
                 self._places[key] = (batch.number, offset, status, tries + 1)
+
+
+def _combine_replies(one: tuple[int, str], other: tuple[int, str]) -> tuple[int, str]:
+    """Return the reply to a request that has two; an error if they contradict each other."""
+    if one is _CONTRADICTION or other[0] >= 400 or one == other:
+        return one
+    if one[0] >= 400:
+        return other
+    return one if _answer_of(one[1]) == _answer_of(other[1]) else _CONTRADICTION
+
+
+def _answer_of(body: str) -> Json:
+    return json.loads(
+        body, object_hook=lambda held: {k: v for k, v in held.items() if k not in _OF_ONE_REPLY}
+    )
 
 
 async def _cancel(batch: _Batch, client: BatchClient) -> BatchState:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -14,8 +15,10 @@ from autorubric.errors import ArgumentError, ProviderError, ReplyError
 from autorubric.llm.cache import CacheStats
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.reply_json import parse_reply_json
+from autorubric.llm.retry import RetryPolicy
 from autorubric.llm.route import Route
 from autorubric.llm.transport import (
+    Allowance,
     Exchange,
     Message,
     ModelQuestion,
@@ -36,7 +39,7 @@ _MOST_ASKED: Final = 3
 
 
 async def ask_route(route: Route, question: ModelQuestion[T], tally: UsageTally) -> Exchange[T]:
-    request = route.request(question)
+    request = route.request(question)._replace(allowance=tally.allowance)
     key, cache = "", route.cache
     if cache is not None:
         key = route.key(request)
@@ -45,7 +48,7 @@ async def ask_route(route: Route, question: ModelQuestion[T], tally: UsageTally)
             return kept
     conversation, asked = request, 0
     while True:
-        reply = await route.send(conversation)
+        reply = _with_text(question, await route.send(conversation))
         tally.add(reply)
         asked += 1
         try:
@@ -57,7 +60,7 @@ async def ask_route(route: Route, question: ModelQuestion[T], tally: UsageTally)
                 messages = question.again()
             elif asked < _MOST_ASKED:
                 messages = ask_again_messages(conversation.messages, reply, str(error))
-            if messages is None:
+            if messages is None or not tally.allowance.left:
                 tally.fill(error, question)
                 raise
             conversation = conversation._replace(messages=messages)
@@ -72,10 +75,28 @@ async def ask_route(route: Route, question: ModelQuestion[T], tally: UsageTally)
             return _exchange(answer, reply, tally, route.messages_sent(request, reply))
 
 
+def _with_text(question: ModelQuestion[T], reply: ModelReply) -> ModelReply:
+    """Return a reply without text with its reasoning as the text, if that is a whole answer."""
+    # Servers with a parser of reasoning take an answer for reasoning if no end mark precedes it.
+    said, is_finished = (reply.reasoning or "").strip(), reply.finish_reason == "stop"
+    if reply.text.strip() or not (question.schema and is_finished and said[:1] == "{" and said[-1:] == "}"):
+        return reply
+    try:
+        question.decode(said)
+    except ReplyError:
+        return reply
+    return reply._replace(text=said, reasoning=None)
+
+
 def _answer(question: ModelQuestion[T], reply: ModelReply) -> T | None:
     """Return the answer in a reply; None if the reply is a refusal."""
     if reply.refusal is not None:
         return None
+    if reply.reasoning and not reply.text.strip():
+        raise ReplyError(
+            "the reply is empty: its whole text is in the field of the reasoning (reasoning_content or "
+            "reasoning), and is not a finished answer; answer after the reasoning"
+        )
     if reply.finish_reason == "length" and question.schema is not None and "{" not in reply.text:
         # A bare `1` may be the beginning of `10`.
         raise ReplyError("there is no JSON object in it")
@@ -92,7 +113,7 @@ def _cached_exchange(
         answer = question.decode(reply.text)
     except ReplyError:
         return None
-    own = UsageTally([reply.text], reply.usage, 0.0, tally.attempted)
+    own = UsageTally(Allowance(0), [reply.text], reply.usage, 0.0, tally.attempted)
     return _exchange(answer, reply, own, question.messages, cached=True)
 
 
@@ -114,6 +135,7 @@ def _exchange(
         request_id=reply.request_id,
         attempted=tally.attempted,
         tokens=reply.tokens,
+        seconds=tally.allowance.seconds,
     )
 
 
@@ -164,8 +186,12 @@ class LLMClient:
             ReplyError: If no reply could be read; `usage`, `cost` and `replies` cover all attempts.
             ProviderError: If no model sent a reply; the error has the same attributes as a `ReplyError`.
         """
-        question = ModelQuestion(tuple(messages), lambda text: read(parse_reply_json(text)), schema, sample)
-        return await self.converse(question)
+        material = "\n".join(message.content for message in messages if message.role == "user")
+
+        def decode(text: str) -> T:
+            return read(parse_reply_json(text, material=material))
+
+        return await self.converse(ModelQuestion(tuple(messages), decode, schema, sample))
 
     @overload
     async def generate(
@@ -229,21 +255,38 @@ class LLMClient:
         """Close the client."""
         await self.aclose()
 
-    async def converse(self, question: ModelQuestion[T]) -> Exchange[T]:
-        """Send a question and return the exchange; the errors are the same as in `ask`."""
+    def allowance(self, left: int | None = None) -> Allowance:
+        """Return the requests that may be sent for one vote, `left` of them if some were sent before."""
+        most = RetryPolicy(max_retries=self.config.max_retries).most_requests
+        return Allowance(most, 0 if left is None else max(0, most - left))
+
+    async def converse(self, question: ModelQuestion[T], allowance: Allowance | None = None) -> Exchange[T]:
+        """Send a question and return the exchange; the errors are the same as in `ask`.
+
+        Args:
+            question: The question.
+            allowance: The requests that may be sent; None for those of a new vote.
+        """
         if not question.messages:
             raise ArgumentError("messages is empty; pass at least one message")
-        tally = UsageTally()
+        allowance = allowance or self.allowance()
+        tally, most = UsageTally(allowance), allowance.most
         failures: list[ProviderError] = []
-        for route in self.routes:
+        for left, route in zip(range(len(self.routes), 0, -1), self.routes, strict=True):
             tally.attempted += (route.config.model,)
+            # Each fallback gets an equal share of the requests that are left.
+            allowance.most = allowance.sent + math.ceil((most - allowance.sent) / left)
             try:
                 return await ask_route(route, question, tally)
             except ReplyError as error:
-                error.attempted = tally.attempted
+                error.attempted, error.requests_left = tally.attempted, most - allowance.sent
                 raise
             except ProviderError as error:
                 failures.append(error)
+                if allowance.sent >= most:
+                    break
+            finally:
+                allowance.most = most
         # The first model is the one that the user configured; its error is the one to fix.
         first = failures[0]
         if len(failures) > 1:

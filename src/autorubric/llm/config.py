@@ -402,7 +402,8 @@ class LLMConfig(Spec):
     def bounds_replies(self) -> bool:
         """Whether the parameters limit the reply's length or make the model reason before it replies."""
         reasons = self.thinking is not None and self.thinking.level is not ThinkingLevel.NONE
-        return reasons or not _LENGTH_PARAMS.isdisjoint(self.request_params())
+        params = {name for name, value in self.request_params().items() if value != ThinkingLevel.NONE}
+        return reasons or not _LENGTH_PARAMS.isdisjoint(params)
 
     def secret_params(self) -> dict[str, Json]:
         """Return the extra parameters that contain secrets; they are sent but never shown or stored."""

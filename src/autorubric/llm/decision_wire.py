@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Final, Literal
 from urllib.parse import urlsplit
@@ -44,6 +44,16 @@ def _body(request: ModelRequest, secret_params: Mapping[str, Json]) -> bytes:
     return text.encode("utf-8", "replace")
 
 
+def without_contradictions(pairs: Sequence[tuple[str, Json]]) -> dict[str, Json]:
+    """Return pairs as a dict; the value is None for a key that is repeated with different values."""
+    found = dict(pairs)
+    return found | {key: None for key, value in pairs if value != found[key]}
+
+
+def _parse(raw: bytes) -> Json:
+    return json.loads(raw.decode("utf-8"), object_pairs_hook=without_contradictions)
+
+
 def decisions_in(envelope: Json, model: str) -> ModelReply | None:
     """Return the reply in an envelope of answers, by question or in their order; None if it has none."""
     answers = envelope.get("answers") if isinstance(envelope, dict) else None
@@ -57,7 +67,7 @@ def decisions_in(envelope: Json, model: str) -> ModelReply | None:
 
 
 WIRES: Final[Mapping[str, Wire]] = {
-    f"{contract}_decisions": Wire(partial(_url, path), _body, decisions_in, "an answer to questions")
+    f"{contract}_decisions": Wire(partial(_url, path), _body, decisions_in, "an answer to questions", _parse)
     for contract, path in (("systemone", "/systemone"), ("openai", "/decisions"))
 }
 """The wire of each transport, which is the contract followed by `_decisions`."""

@@ -9,6 +9,7 @@ import asyncio
 import json
 import logging
 import os
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
@@ -30,6 +31,7 @@ from autorubric.errors import (
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.decision_wire import decisions_in
 from autorubric.llm.interception import interception_in_force
+from autorubric.llm.local_window import TimeLimit
 from autorubric.llm.names import OPENAI_COMPATIBLE, UNKNOWN_TO_LITELLM, needs_address, prefix_of, wire_name
 from autorubric.llm.openai import key_of, rejected_key
 from autorubric.llm.provider_errors import (
@@ -80,7 +82,9 @@ class LiteLLMTransport:
 
     def __init__(self, config: LLMConfig) -> None:
         self._config = config
+        self._limit = TimeLimit(config)
         self._mask = Mask(config.secrets())
+        self._is_claude = "claude" in config.model.lower()
         self._refused_params: set[str] = set()
         self._fixed: dict[str, Any] | None = None
         self._supported: frozenset[str] | None = None
@@ -117,7 +121,7 @@ class LiteLLMTransport:
         if isinstance(outcome, ProviderError | BudgetError):
             raise outcome
         if isinstance(outcome, TimeoutError):
-            self._fail(ProviderTimeoutError, f"no answer within {self._config.timeout:g} s")
+            self._fail(ProviderTimeoutError, f"no answer within {self._limit.seconds:g} s")
         if isinstance(outcome, Exception):
             return self._refuse(litellm, request, outcome)
         return self._read(request, outcome, dropped)
@@ -129,8 +133,12 @@ class LiteLLMTransport:
         guard = Guard(LARGEST_ANSWER, self._forbidden)
         try:
             with guard_requests(litellm, guard):
-                async with asyncio.timeout(self._config.timeout):
-                    return await self._call(litellm, arguments)
+                async with asyncio.timeout(self._limit.seconds):
+                    # Our own timeout fires first; this one keeps litellm from stopping earlier.
+                    limit, began = self._limit.seconds + 5.0, time.perf_counter()
+                    response = await self._call(litellm, {**arguments, "timeout": limit})
+                    self._limit.note_answer(time.perf_counter() - began)
+                    return response
         except Exception as error:
             # The clients of many providers end here, and may raise any exception.
             interception = interception_in_force()
@@ -190,7 +198,8 @@ class LiteLLMTransport:
         name, provider = self._name_and_provider(litellm)
         # litellm returns None for models that it does not know.
         self._supported = frozenset(litellm.get_supported_openai_params(model=name) or ()) or None
-        self._reasons = _reasons(litellm, name)
+        # Anthropic's models reason only if they are asked to, and `Route` then sets no limit.
+        self._reasons = _reasons(litellm, name) and not self._is_claude
         key = config.key()
         self._provider = provider
         if self._uses_own_key() and missing_variables(litellm, name, provider):
@@ -214,8 +223,6 @@ class LiteLLMTransport:
             "model": name,
             "num_retries": 0,
             "max_retries": 0,
-            # Our own timeout fires first; this one keeps litellm from stopping earlier.
-            "timeout": config.timeout + 5.0,
             **{argument: value for argument, value in given.items() if value is not None},
             **config.secret_params(),
         }
@@ -274,7 +281,7 @@ class LiteLLMTransport:
         self._refused_params |= named
 
     def _messages(self, request: ModelRequest) -> list[dict[str, Json]]:
-        wants_marks = self._config.prompt_caching and "claude" in self._config.model.lower()
+        wants_marks = self._config.prompt_caching and self._is_claude
         marked = [place for place, one in enumerate(request.messages) if wants_marks and one.cache_prefix > 0]
         kept = set(marked[-_MOST_MARKS:])
         return [
@@ -318,7 +325,7 @@ class LiteLLMTransport:
         if isinstance(error, litellm.ContentPolicyViolationError) or is_filtered(failure):
             return refusal_of(failure, self._mask)
         if isinstance(error, litellm.Timeout):
-            self._fail(ProviderTimeoutError, f"no answer within {self._config.timeout:g} s: {text}")
+            self._fail(ProviderTimeoutError, f"no answer within {self._limit.seconds:g} s: {text}")
         if (is_connection and failure.status != 401) or "Connection error" in text:
             if not was_sent(error):
                 raise unreachable(self._config.model, f"the request could not be sent: {text}", self._mask)

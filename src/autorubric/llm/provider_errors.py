@@ -50,6 +50,16 @@ _NO_MODEL: Final = re.compile(
 )
 _QUOTA: Final = re.compile(r"insufficient_quota|exceeded your current quota|billing", re.IGNORECASE)
 _FILTER: Final = re.compile(r"content_filter|content_policy|content management policy", re.IGNORECASE)
+_SYSTEM: Final = r"(?:system|developer)\W{0,2} ?(?:role|message|prompt|instruction)"
+_ROLES: Final = re.compile(
+    rf"roles must alternate|\b{_SYSTEM}s?\b.{{0,40}}?(?:\bnot\b|n['’]t\b|unsupported|disabled)|"
+    rf"(?:\bnot\b|n['’]t\b|\bno\b|unsupported|unexpected|invalid)\W.{{0,40}}?(?:\b{_SYSTEM}|"
+    r"\broles?\W{1,4}(?:system|developer)\b)|\brole\W{1,4}(?:system|developer)\W{1,4}.{0,30}\bnot\b|"
+    r"\brole\W{1,3}(?:does not support|should be|must be)\W{1,3}(?:system|developer|user)\b|"
+    r"only user\b.{0,20}\bassistant\b.{0,20}\broles|\bshould be 'user'(?:,| or) 'assistant'|"
+    r"(?:first message|conversations?) (?:must|should) (?:be|start).{0,30}\buser",
+    re.IGNORECASE,
+)
 _BLANKS: Final = re.compile(r"[\s\x00-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069]+")
 _LONGEST: Final = 400
 MOVED: Final = "the address redirects; set api_base to the new address"
@@ -108,6 +118,11 @@ def asks_to_wait(error: TransientError) -> bool:
     return isinstance(error, RateLimitError) or (error.status == 503 and error.retry_after is not None)
 
 
+def refuses_roles(text: str) -> bool:
+    """Return whether the text says that system messages, or the order of the messages, are not supported."""
+    return _ROLES.search(text) is not None
+
+
 def says_key_is_wrong(text: str) -> bool:
     return _KEY.search(text) is not None
 
@@ -118,7 +133,8 @@ def _kind_and_advice(failure: ProviderFailure) -> tuple[type[ProviderError], str
         return _refusal(failure)
     if status < 300:
         kind, advice = _refusal(failure)
-        return (ServerError, "the provider failed") if kind is RequestRefusedError else (kind, advice)
+        is_failure = kind is RequestRefusedError and not refuses_roles(text)
+        return (ServerError, "the provider failed") if is_failure else (kind, advice)
     if status == 404 and failure.had_schema and _SCHEMA.search(text) and not _NO_MODEL.search(text):
         return SchemaRefusedError, "the endpoint does not support the response format"
     if status == 429 and _QUOTA.search(text):
@@ -138,6 +154,9 @@ def _kind_and_advice(failure: ProviderFailure) -> tuple[type[ProviderError], str
     if status in by_status:
         return by_status[status]
     if status >= 500:
+        # Chat templates raise errors, which some servers report as their own.
+        if refuses_roles(text):
+            return _refusal(failure)
         return ServerError, "the provider failed"
     if 300 <= status < 400:
         return RequestRefusedError, MOVED
@@ -155,6 +174,8 @@ def _refusal(failure: ProviderFailure) -> tuple[type[ProviderError], str]:
         return AuthenticationError, failure.key or _CHECK_KEY
     if _NO_MODEL.search(text):
         return ModelNotFoundError, failure.not_found
+    if refuses_roles(text):
+        return RequestRefusedError, "the model does not support system messages or this order of messages"
     return RequestRefusedError, "the provider rejects the request"
 
 

@@ -25,8 +25,10 @@ from autorubric.llm.cache import ReplyCache, cache_key
 from autorubric.llm.config import LOGPROBS, LLMConfig, TransportName
 from autorubric.llm.decision_wire import WIRES
 from autorubric.llm.interception import BATCHES
+from autorubric.llm.local_window import local_server
 from autorubric.llm.names import is_openai_itself, provider_of, speaks_openai
 from autorubric.llm.openai import OpenAITransport
+from autorubric.llm.provider_errors import refuses_roles
 from autorubric.llm.rate_limits import Limit, RequestLimits
 from autorubric.llm.retry import Retry, RetryPolicy
 from autorubric.llm.transport import (
@@ -36,6 +38,7 @@ from autorubric.llm.transport import (
     ModelRequest,
     Transport,
     with_text_at_end,
+    without_system,
 )
 from autorubric.llm.wire import CHAT, bounded_schema, has_lengths
 from autorubric.support.extensions import TRANSPORTS_GROUP, load_extension
@@ -44,6 +47,16 @@ _NAMES_REPLY = re.compile(r"max_(completion_|output_|new_)?tokens|completion", r
 """Matches errors about the reply's token limit; the request is then sent again without the limit."""
 _TOO_MANY = re.compile(r"logprob.{0,80}\b(max\w*|at most|greater|less|between|exceed\w*)\b", re.IGNORECASE)
 """Matches errors about too many log-probabilities, which the user must correct."""
+_OPTIONAL = ("top_p", "seed", "temperature")
+"""Parameters without which a request is sent again if the provider does not support them."""
+_NOT_SUPPORTED = re.compile(
+    r"\b(?:not|n['’]t|cannot|no)\b.{0,30}\b(?:support|permi|allow|accept|recogni|both)|unsupported|unrecogni|"
+    r"unknown|unexpected|extraneous|deprecated|\bonly\b.{0,40}\b(?:allowed|supported|permitted|set to)\b",
+    re.IGNORECASE,
+)
+"""Matches errors about a parameter that the model does not support, or only with its default value."""
+_SYSTEM = "system"
+"""The entry in `ModelReply.dropped_params` for a system message that was sent as part of the user's."""
 
 _DEFAULT_PARALLEL = 512
 """Default maximum of concurrent requests to a provider, below the usual limit on open files."""
@@ -117,7 +130,8 @@ class Route:
         price = own_price(config)
         self.provider = provider if price is None else Priced(provider, price)
         self.transport = _compose(config, self.provider)
-        self._takes_schema = self._takes_logprobs = True
+        self._takes_schema = self._takes_system = True
+        self._refused_params: tuple[str, ...] = ()
         is_openai = config.api_base is not None and is_openai_itself(config.api_base)
         self.is_own = own = transport is not None or is_extension(config)
         self._takes_lengths = own or (is_direct(config) and not is_openai)
@@ -135,9 +149,12 @@ class Route:
         return cache_key(request, self._endpoint)
 
     def as_sent(self, request: ModelRequest) -> ModelRequest:
-        """Return the request in a supported form: the schema moves into the prompt if it was rejected."""
-        if not self._takes_logprobs:
-            request = request._replace(params={k: v for k, v in request.params.items() if k not in LOGPROBS})
+        """Return the request in a supported form: what was rejected is left out or moves into the prompt."""
+        if self._refused_params:
+            params = {k: v for k, v in request.params.items() if k not in self._refused_params}
+            request = request._replace(params=params)
+        if not self._takes_system:
+            request = request._replace(messages=without_system(request.messages))
         if request.schema is None:
             return request
         if self._takes_schema:
@@ -150,8 +167,10 @@ class Route:
 
     def messages_sent(self, request: ModelRequest, reply: ModelReply) -> tuple[Message, ...]:
         """Return the messages of the request in the form that got the reply."""
-        dropped = request.schema is not None and "response_format" in reply.dropped_params
-        return _with_schema_in_prompt(request).messages if dropped else request.messages
+        if request.schema is not None and "response_format" in reply.dropped_params:
+            request = _with_schema_in_prompt(request)
+        merged = _SYSTEM in reply.dropped_params
+        return without_system(request.messages) if merged else request.messages
 
     async def send(self, request: ModelRequest) -> ModelReply:
         """Return the reply to the request, sent again without parts that the provider does not support."""
@@ -172,12 +191,15 @@ class Route:
                     reply = await batches[0].answer([self.key(request), refused, *batches[1]], sent, self)
                 break
             except RequestRefusedError as error:
+                if request.allowance is not None and not request.allowance.left:
+                    raise
                 request, refused = self._without_refused(request, sent, error), refused + 1
-        if request.schema is not None and not self._takes_schema:
-            reply = reply._replace(dropped_params=(*reply.dropped_params, "response_format"))
-        if not self._takes_logprobs:
-            reply = reply._replace(dropped_params=(*reply.dropped_params, *LOGPROBS))
-        return reply
+        dropped = [name for name in request.params if name not in sent.params]
+        if request.schema is not None and sent.schema is None:
+            dropped.append("response_format")
+        if request.messages[0].role != sent.messages[0].role:
+            dropped.append(_SYSTEM)
+        return reply._replace(dropped_params=(*reply.dropped_params, *dropped)) if dropped else reply
 
     def note_cut_off(self, reply: ModelReply) -> None:
         """Stop limiting tokens if a cut-off reply shows that the model reasons before it replies."""
@@ -191,7 +213,13 @@ class Route:
         if self.config.logprobs and "logprobs" in sent.params and "logprob" in str(error).lower():
             if _TOO_MANY.search(str(error)):
                 raise error
-            self._takes_logprobs = False
+            self._refused_params += LOGPROBS
+            return request
+        if sent.messages[0].role == "system" and refuses_roles(str(error)):
+            self._takes_system = False
+            return request
+        if type(error) is RequestRefusedError and (name := _refused_param(sent, str(error))):
+            self._refused_params += (name,)
             return request
         if sent.schema is None:
             raise error
@@ -216,6 +244,13 @@ class Route:
             self.cache.close()
 
 
+def _refused_param(sent: ModelRequest, said: str) -> str | None:
+    """Return a parameter that an error reports as unsupported by the model; None if it reports none."""
+    if not _NOT_SUPPORTED.search(said):
+        return None
+    return next((one for one in _OPTIONAL if one in sent.params and re.search(rf"\b{one}\b", said)), None)
+
+
 def _with_schema_in_prompt(request: ModelRequest) -> ModelRequest:
     written = json.dumps(dict(request.schema.schema if request.schema else {}), ensure_ascii=False)
     text = f"Reply with one JSON object and nothing else. It must follow this JSON schema:\n{written}"
@@ -230,6 +265,7 @@ def _compose(config: LLMConfig, provider: Transport) -> Transport:
         parallel=config.max_parallel_requests or _DEFAULT_PARALLEL,
         requests_per_minute=config.requests_per_minute,
         tokens_per_minute=config.tokens_per_minute,
+        local=local_server(config),
         patience=policy.patience,
     )
     limited = Limit(provider, provider_of(config.model, config.api_base), limits)

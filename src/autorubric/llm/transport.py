@@ -57,6 +57,27 @@ class ReplySchema:
     exact: Mapping[str, Json] | None = None
 
 
+@dataclass(slots=True, eq=False)
+class Allowance:
+    """The requests that may be sent for one vote, and the time of the last one.
+
+    Attributes:
+        most: Maximum number of requests, whatever the reason for each: the first one, retries, replies that
+            could not be read, features that the provider refused, or a text that was too long.
+        sent: Number of requests sent so far.
+        seconds: Seconds from sending the last request to its reply or error; None before the first one.
+    """
+
+    most: int
+    sent: int = 0
+    seconds: float | None = None
+
+    @property
+    def left(self) -> int:
+        """Number of requests that may still be sent."""
+        return max(0, self.most - self.sent)
+
+
 class ModelRequest(NamedTuple):
     """A complete request to a model; identical requests may share a cached reply.
 
@@ -66,6 +87,7 @@ class ModelRequest(NamedTuple):
         schema: Schema of the reply; None for free text.
         sample: Index of the sample, from 0; distinguishes repeated samples of the same request.
         params: Sampling and other parameters in the provider's (OpenAI) format, without None values.
+        allowance: The requests that may be sent for the vote; None for those of this request alone.
     """
 
     model: str
@@ -73,6 +95,7 @@ class ModelRequest(NamedTuple):
     schema: ReplySchema | None = None
     sample: int = 0
     params: Mapping[str, Json] = MappingProxyType({})
+    allowance: Allowance | None = None
 
 
 class Token(NamedTuple):
@@ -95,7 +118,8 @@ class ModelReply(NamedTuple):
         finish_reason: Reason why the reply ended: `stop`, `length`, `content_filter`, …
         refusal: The provider's or model's refusal text, if it refused.
         cached: Whether the reply is from the reply cache; if so, `cost` is 0 and `usage` is unchanged.
-        dropped_params: Parameters that were omitted because the provider does not support them.
+        dropped_params: Parameters that were omitted because the provider does not support them; `system` if
+            the system message was sent as part of the user's.
         request_id: The provider's id for this reply, if any.
         tokens: The reply's tokens with their log-probabilities, if they were requested and returned.
     """
@@ -161,6 +185,7 @@ class Exchange(NamedTuple, Generic[T]):
     attempted: tuple[str, ...] = ()  # models that were called, in order; the last one replied
     # The last reply's tokens with their log-probabilities, if they were requested and returned.
     tokens: tuple[Token, ...] = ()
+    seconds: float | None = None  # from sending the last request to its reply; None for a cached reply
 
 
 class ModelQuestion(NamedTuple, Generic[T]):
@@ -179,6 +204,7 @@ class ModelQuestion(NamedTuple, Generic[T]):
 class UsageTally:
     """Total usage and cost of all attempts at one question."""
 
+    allowance: Allowance
     replies: list[str] = field(default_factory=list)
     usage: TokenUsage | None = None
     cost: float | None = 0.0
@@ -199,6 +225,7 @@ class UsageTally:
         error.usage, error.replies = self.usage, tuple(self.replies)
         error.cost = self.cost if self.replies else None
         error.selected_model, error.request_id = self.model, self.request_id
+        error.seconds, error.requests_left = self.allowance.seconds, self.allowance.left
 
 
 def ask_again_messages(messages: tuple[Message, ...], reply: ModelReply, why: str) -> tuple[Message, ...]:
@@ -226,6 +253,16 @@ def _shorten(text: str, longest: int) -> str:
     text = text.strip()
     half = longest // 2
     return text if len(text) <= longest else f"{text[:half]}\n…\n{text[-half:]}"
+
+
+def without_system(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """Return the conversation with its system messages at the beginning of its first other message."""
+    others = [one for one in messages if one.role != "system"]
+    told = "".join(f"{one.content}\n\n" for one in messages if one.role == "system" and one.content)
+    first = others[0] if others else Message("user", "")
+    # The parts of a message with images are before and after its prefix.
+    prefix = len(told) + first.cache_prefix if first.cache_prefix or first.images else 0
+    return (first._replace(content=told + first.content, cache_prefix=prefix), *others[1:])
 
 
 def with_text_at_end(messages: tuple[Message, ...], text: str) -> tuple[Message, ...]:

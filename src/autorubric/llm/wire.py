@@ -14,6 +14,7 @@ from pydantic_core import to_json
 from autorubric.errors import TokenUsage
 from autorubric.llm.names import completions_url, wire_name
 from autorubric.llm.transport import Message, ModelReply, ModelRequest, ReplySchema, Token
+from autorubric.support.json_text import read_compact
 from autorubric.support.objects import REASON_LENGTH, Json, Memo
 
 _OWN_KEYS: Final = frozenset({"model", "messages", "response_format"})
@@ -234,6 +235,7 @@ class Wire(NamedTuple):
     body: Callable[[ModelRequest, Mapping[str, Json]], bytes]  # the body of a request with secret parameters
     read: Callable[[Json, str], ModelReply | None]  # the reply in an envelope; None if it is something else
     expected: str  # what the response is, for errors
+    parse: Callable[[bytes], Json] = read_compact  # the JSON of a response
 
 
 CHAT: Final = Wire(completions_url, request_body, reply_in, "a chat completion")

@@ -344,7 +344,7 @@ def judges(run: ReadRun, found: RunFindings) -> dict[str, Any]:
         content["metrics"] = {key: figure(each) for key, each in one.macro.figures().items()}
         content["coverage"] = number(one.coverage)
         content["abstention"] = figure(one.failures.abstention_rate)
-        counts = run.verdicts() if one.kind == "panel" else verdicts.get(one.rater)
+        counts = run.view.verdicts if one.kind == "panel" else verdicts.get(one.rater)
         if counts is not None and one.kind != "human":
             content["verdicts"] = counts.to_dict()
         if one.kind == "judge" and one.rater in biases:

@@ -20,7 +20,7 @@ from autorubric.llm.budget import CHARACTERS_PER_TOKEN, Price, prompt_tokens
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.route import pricings_of
 from autorubric.runs.config import EvalConfig
-from autorubric.runs.differences import with_checks
+from autorubric.runs.differences import ONE_CRITERION, holds_earlier_votes, with_checks
 from autorubric.runs.executor import refuse_without_batches
 from autorubric.runs.index import LineValidity, load_index
 from autorubric.runs.item_results import answered_votes, grading_task
@@ -215,7 +215,8 @@ def _reader_of_votes(
     path = run_path(folder, name) if name is not None else None
     if path is None or not (path / MANIFEST).exists():
         return lambda position: {}
-    logs = log_entries(read_manifest(path))._replace(is_complete=False)
+    manifest = read_manifest(path)
+    logs = log_entries(manifest)._replace(is_complete=False)
     rubrics = {id(rubric): rubric for rubric in map(dataset.get_item_rubric, range(len(dataset)))}
     checks = {
         check_name(criterion.check): criterion.check
@@ -224,7 +225,9 @@ def _reader_of_votes(
         if criterion.check is not None
     }
     described = with_checks(grader.describe(), checks)
-    reusable = ReusableVotes(dataset, {"asking": described.asking, "deciding": described.deciding})
+    is_earlier = holds_earlier_votes(manifest, described)
+    now = {"asking": described.asking, "deciding": described.deciding, ONE_CRITERION: is_earlier}
+    reusable = ReusableVotes(dataset, now)
     index = load_index(path, dataset, LineValidity(basis="", dataset=""), logs)
 
     def stored(position: int) -> Votes:

@@ -27,6 +27,7 @@ _MAPPINGS: Mapping[tuple[str, ...], tuple[type, ...]] = {
     ("asking", "judges"): (),
     ("asking", "sampling"): (),
     ("asking", "sampling", "samples"): (int,),
+    ("asking", "shared_prompts"): (int,),
     ("deciding",): (),
     ("deciding", "judge_weights"): (float, int),
     ("dataset",): (),

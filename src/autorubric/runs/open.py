@@ -16,13 +16,15 @@ from autorubric._version import VERSION
 from autorubric.datasets.dataset import RubricDataset
 from autorubric.datasets.stream import PreviousSnapshot
 from autorubric.errors import RunError, RunFormatError, RunMismatchError
-from autorubric.grading.base import GraderDescription
+from autorubric.grading.base import SHARED_PROMPTS, GraderDescription
 from autorubric.runs.config import EvalConfig
 from autorubric.runs.dataset_copy import StoredDataset, mark_in_sums, stored_dataset
 from autorubric.runs.differences import (
+    ONE_CRITERION,
     ChangedDataset,
     asking_differences,
     deciding_differences,
+    holds_earlier_votes,
     mapping_in,
     with_checks,
 )
@@ -162,11 +164,16 @@ class _RunOpener:
                 store.take_over(origin / file)
             before = read_manifest(origin)
             manifest["unsealed"] = _unsealed_sizes(origin, before)
+            if holds_earlier_votes(before, described):
+                manifest[ONE_CRITERION] = True
             # The lines were sealed with the old run's mark; lines of format 1 are not sealed.
             store.mark = log_entries(before).mark or store.mark
         elif store.has_votes:
             _refuse_other_dataset(store.path, dataset)
             manifest["unsealed"] = {log: unsealed_size(store.path / log) for log in LOGS}
+            # Without a manifest, nothing tells which version the votes are of.
+            if SHARED_PROMPTS in described.asking:
+                manifest[ONE_CRITERION] = True
             store.mark = mark_in_sums(store.path) or store.mark
         store.take_incoming()
         if self.config.shard is not None:
@@ -184,6 +191,8 @@ class _RunOpener:
             store.write_manifest({**manifest, "status": "running", "dataset": both})
             store.take_incoming()
         logs = log_entries(manifest)
+        if is_earlier := holds_earlier_votes(manifest, stored.described):
+            manifest[ONE_CRITERION] = True
         opened = self._load(
             store,
             {**manifest, **_dependencies(stored.described, stored.dataset)},
@@ -193,6 +202,11 @@ class _RunOpener:
         notices = _unverified_judges(stored.described, manifest, opened.index)
         if is_changed and stored.copy.damage is not None:
             notices.insert(0, stored.copy.damage.when_resumed())
+        if is_earlier:
+            notices.append(
+                "the run has votes of an earlier version, from prompts with several criteria, which stay "
+                "valid if another criterion of their prompt changes; to judge all again, use another name"
+            )
         if stored.vote_changes:
             changes = "; ".join(stored.vote_changes[:MOST_LISTED])
             notices.append(f"stored votes that depend on these changes are no longer valid: {changes}")

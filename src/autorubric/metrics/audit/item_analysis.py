@@ -8,10 +8,13 @@ References:
     [3] L. J. Cronbach (1951), Coefficient alpha and the internal structure of tests, Psychometrika 16(3).
     [4] L. J. Cronbach, P. Schönemann, D. McKie (1965), Alpha coefficients for stratified-parallel tests,
         Educational and Psychological Measurement 25, 291-312.
+    [5] K. Hung, W. Fithian (2019), Rank verification for exponential families, Annals of Statistics 47(2),
+        758-782.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -19,7 +22,12 @@ from typing import Any
 import numpy as np
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics.audit.item_resampling import estimate_over_items, estimate_over_units, mean_of_defined
+from autorubric.metrics.audit.item_resampling import (
+    estimate_over_items,
+    estimate_over_units,
+    mean_of_defined,
+    with_t_interval,
+)
 from autorubric.metrics.audit.rubric_weights import (
     RubricWeights,
     WeightSensitivity,
@@ -29,10 +37,10 @@ from autorubric.metrics.audit.rubric_weights import (
 )
 from autorubric.metrics.core.contingency import divide
 from autorubric.metrics.core.estimate import Estimate, Reason
-from autorubric.metrics.core.intervals import mean_ends, wilson
+from autorubric.metrics.core.intervals import mean_ends, normal_quantile, wilson
 from autorubric.metrics.core.item_scores import PANEL, TRUTH, Rater
 from autorubric.metrics.core.label_table import table_of
-from autorubric.metrics.core.resampling import Resampling, Units, check_number
+from autorubric.metrics.core.resampling import Ends, Resampling, Units, check_number
 from autorubric.metrics.core.result import (
     FIGURE_COLUMNS,
     ResultBase,
@@ -44,12 +52,10 @@ from autorubric.metrics.core.result import (
 )
 from autorubric.metrics.core.scales import Array
 from autorubric.metrics.core.votes_table import VotesTable, distinct_names, order_by_id
-from autorubric.metrics.figures.correlation import pearson
+from autorubric.metrics.core.wording import compare_in_words, side_of
+from autorubric.metrics.figures.correlation import pearson, pearson_of
 from autorubric.metrics.figures.icc import cronbach_alpha
 from autorubric.support.blocks import Block, Cell, TableBlock
-
-WEAK = 0.2
-"""A criterion is reported as weak if its correlation with the others is below this level."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +75,7 @@ class CriterionAnalysis:
 class RedundantPair:
     first: str
     second: str
-    correlation: Estimate  # Pearson's r of their values
+    correlation: Estimate  # Pearson's r of their values, with an interval adjusted for the number of pairs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,8 +88,10 @@ class ItemAnalysis(ResultBase):
         rater: Rater whose values were used.
         n_items: Number of items that have a value.
         criteria: Analysis of each criterion.
-        redundant: Pairs of criteria with |r| of at least `threshold`, sorted by decreasing |r|.
+        redundant: Pairs of criteria with |r| of at least `threshold`, sorted by decreasing |r|. A pair is
+            shown to be redundant if its whole interval, adjusted for the number of pairs, is.
         threshold: Minimum |r| of a redundant pair.
+        weakest_gap: Second-lowest minus lowest discrimination, paired by item.
         dead: Names of the criteria that have no values or never vary.
         weights: How strongly the ranking of the items depends on the weights.
         alpha: Cronbach's alpha over equally weighted criteria, on items that have every value.
@@ -97,6 +105,7 @@ class ItemAnalysis(ResultBase):
     criteria: tuple[CriterionAnalysis, ...]
     redundant: tuple[RedundantPair, ...]
     threshold: float
+    weakest_gap: Estimate
     dead: tuple[str, ...]
     weights: WeightSensitivity
     alpha: Estimate = field(metadata={"title": "Cronbach's alpha"})
@@ -110,18 +119,36 @@ class ItemAnalysis(ResultBase):
             return f"No item analysis is possible: the rater {self.rater!r} has no values."
         if self.dead:
             return f"First check the criteria that never vary or have no values: {', '.join(self.dead)}."
-        if self.redundant:
-            pair = self.redundant[0]
-            r = format_estimate(pair.correlation)
-            return f"Check {pair.first} and {pair.second} first: they are redundant, r = {r}."
+        for pair in self.redundant:
+            size = pair.correlation
+            size = size if size > 0 else size.map(lambda value: -value)
+            if side_of(size, self.threshold) == "above":
+                names = f"{pair.first} and {pair.second}"
+                return (
+                    compare_in_words(
+                        size,
+                        above=f"Check {names} first: they are redundant",
+                        otherwise="",
+                        reference=self.threshold,
+                        quantity="|r|",
+                    )
+                    + "."
+                )
         known = [one for one in self.criteria if one.discrimination.value is not None]
-        if not known:
+        if len(known) < 2:
             return "No criterion can be compared with others: there is only one, or there are too few items."
-        weakest = min(known, key=lambda one: float(one.discrimination))
-        figure = f"r = {format_estimate(weakest.discrimination)}"
-        if float(weakest.discrimination) < WEAK:
-            return f"Check {weakest.name} first: it has the weakest correlation with the rest, {figure}."
-        return f"Every criterion correlates with the rest; {weakest.name} correlates least, {figure}."
+        weakest, following = sorted(known, key=lambda one: float(one.discrimination))[:2]
+        r = f"r = {format_estimate(weakest.discrimination)}"
+        return (
+            compare_in_words(
+                self.weakest_gap,
+                above=f"Check {weakest.name} first: it has the weakest correlation with the rest, {r}",
+                otherwise=f"The weakest correlation with the rest is not shown: {weakest.name} has {r}, not "
+                f"distinguishable from {following.name}",
+                quantity=f"{following.name} minus {weakest.name}",
+            )
+            + "."
+        )
 
     def _tables(self) -> list[Block]:
         perturbed = f"Kendall's tau under perturbed weights (spread {self.weights.spread:g})"
@@ -134,7 +161,7 @@ class ItemAnalysis(ResultBase):
             self._criteria_table(),
             figure_table(f"Total score over {self.n_items} items (rater: {self.rater})", figures),
             TableBlock(
-                title=f"Redundant pairs (|r| ≥ {self.threshold:g})",
+                title=f"Pairs with |r| ≥ {self.threshold:g} (intervals adjusted for the number of pairs)",
                 columns=("first", "second", *FIGURE_COLUMNS),
                 rows=pairs,
             ),
@@ -263,11 +290,31 @@ def redundant_pairs(
 ) -> tuple[RedundantPair, ...]:
     """Return the pairs of criteria with |r| at or above the threshold, in order of decreasing |r|."""
     n, r = _correlation_matrix(values)
-    found = []
-    for a, b in np.argwhere(np.triu((np.abs(r) >= threshold - 1e-12) & (n >= FEWEST_PAIRS), 1)):
-        correlation = pearson(values[:, a], values[:, b], confidence_level=confidence_level)
-        found.append(RedundantPair(first=names[a], second=names[b], correlation=correlation))
+    tested = np.triu(n >= FEWEST_PAIRS, 1)
+    level = 1 - (1 - confidence_level) / max(int(tested.sum()), 1)
+    found = [
+        RedundantPair(first=names[a], second=names[b], correlation=_correlation(values[:, [a, b]], level))
+        for a, b in np.argwhere(tested & (np.abs(r) >= threshold - 1e-12))
+    ]
     return tuple(sorted(found, key=lambda one: -abs(one.correlation.value or 0.0)))
+
+
+def _correlation(values: Array, confidence_level: float) -> Estimate:
+    """Estimate Pearson's r with an interval on Fisher's z scale for values of any distribution.
+
+    The standard error is the larger of Fisher's and that from the influence of each item. One more item that
+    does not follow the correlation is added, since r = ±1 in a sample does not show that r is ±1.
+    """
+    kept = values[~np.isnan(values).any(axis=1)]
+    n, found = len(kept), pearson(kept[:, 0], kept[:, 1], ci=None)
+    x, y = ((kept - kept.mean(0)) / kept.std(0)).T
+    r = float(found) * n / (n + 1)
+    effects = np.append(x * y - r * (x * x + y * y) / 2, r)
+    se = max(math.sqrt(float((effects**2).sum())) / (n + 1) / (1 - r * r), 1 / math.sqrt(n - 3))
+    half = normal_quantile(confidence_level) * se
+    method = f"{found.method}; Fisher's z with influences, {confidence_level:.5g}"
+    ends = Ends(math.tanh(math.atanh(r) - half), math.tanh(math.atanh(r) + half), se * (1 - r * r))
+    return Estimate(found.value, *ends.extend_to(float(found)), n, method)
 
 
 def _correlation_matrix(values: Array) -> tuple[Array, Array]:
@@ -286,7 +333,7 @@ def _correlation_matrix(values: Array) -> tuple[Array, Array]:
     return n, np.where(room > 1e-12, product / np.where(room > 1e-12, room, 1.0), 0.0)
 
 
-def item_analysis(
+def item_analysis(  # noqa: PLR0913 - a public entry point with many options
     result: Any,
     dataset: Any = None,
     *,
@@ -294,6 +341,7 @@ def item_analysis(
     redundant_from: float = 0.7,
     spread: float = 0.25,
     n_draws: int = 200,
+    n_resamples: int = 1000,
     rng: int | np.random.Generator = 0,
 ) -> ItemAnalysis:
     """Analyse a rubric's criteria: discrimination, redundancy, sensitivity to weights, and reliability.
@@ -304,8 +352,11 @@ def item_analysis(
     - Discrimination is the correlation between a criterion and the mean of the item's other criteria (Lord
       and Novick 1968), and the criterion's mean among the best 27% of items minus its mean among the worst
       27% (Kelley 1939). Items are ordered by mean value; ties at the cut-off are included in part.
-    - A pair of criteria is redundant if they have at least ten items in common and |r| is at least
-      `redundant_from`.
+    - A pair of criteria may be redundant if they have at least ten items in common and |r| is at least
+      `redundant_from`. It is called redundant if its whole interval is, at a level adjusted for the number of
+      pairs (Bonferroni).
+    - A criterion is called the weakest if the interval of its difference in discrimination from the next one
+      excludes 0. Comparing these two is enough (Hung and Fithian 2019).
     - Sensitivity to weights is Kendall's tau-b between the original scores and the scores after each weight
       is multiplied by e^(spread z), where z is standard normal.
     - Reliability is Cronbach's alpha over items that have every value, unweighted and weighted as in the
@@ -324,6 +375,7 @@ def item_analysis(
         redundant_from: Minimum |r| of a redundant pair, in (0, 1].
         spread: Size of the random weight changes; 0.25 changes weights by about a quarter.
         n_draws: Number of random weight sets.
+        n_resamples: Number of resamples of items.
         rng: Seed or NumPy generator for the resamples and random weights.
 
     Raises:
@@ -332,7 +384,8 @@ def item_analysis(
     check_number("redundant_from", redundant_from, "(0, 1]")
     check_number("spread", spread, "[0, inf)")
     check_number("n_draws", n_draws, "[1, inf)", whole=True)
-    resampling, table = Resampling(rng=rng).with_fixed_seed(), table_of(result, dataset)
+    resampling = Resampling(n_resamples=n_resamples, rng=rng).with_fixed_seed()
+    table = table_of(result, dataset)
     order = order_by_id(table.item_ids)
     weights = weights_of(result, dataset, table)
     weights = replace(weights, by_item=weights.by_item[order])
@@ -360,6 +413,7 @@ def _analyse(
         criteria=criteria,
         redundant=redundant_pairs(oriented, names, threshold, level),
         threshold=threshold,
+        weakest_gap=_weakest_gap(oriented, [one.discrimination for one in criteria], resampling),
         dead=tuple(one.name for one in criteria if one.dead is not None),
         weights=sensitivity,
         alpha=alpha_of(oriented, confidence_level=level),
@@ -385,12 +439,7 @@ def _values_of(table: VotesTable, name: str) -> Array:
 def _criteria(
     table: VotesTable, values: Array, oriented: Array, weights: RubricWeights, resampling: Resampling
 ) -> tuple[CriterionAnalysis, ...]:
-    level, totals = resampling.confidence_level, mean_of_defined(oriented)
-    there = ~np.isnan(oriented)
-    filled = np.where(there, oriented, 0.0)
-    others = (there.sum(1, keepdims=True) - there).astype(float)
-    # The mean of each item's other criteria for each criterion.
-    rest = divide(filled.sum(1, keepdims=True) - filled, others)
+    level, totals, rest = resampling.confidence_level, mean_of_defined(oriented), _mean_of_others(oriented)
     return tuple(
         CriterionAnalysis(
             name=name,
@@ -407,6 +456,40 @@ def _criteria(
             zip(table.criteria, distinct_names(table.criteria), strict=True)
         )
     )
+
+
+def _mean_of_others(oriented: Array) -> Array:
+    """Return the mean of each item's other criteria for each criterion."""
+    there = ~np.isnan(oriented)
+    filled = np.where(there, oriented, 0.0)
+    others = (there.sum(1, keepdims=True) - there).astype(float)
+    return divide(filled.sum(1, keepdims=True) - filled, others)
+
+
+def _weakest_gap(oriented: Array, discriminations: Sequence[Estimate], resampling: Resampling) -> Estimate:
+    """Estimate the second-lowest minus the lowest discrimination from resampled items."""
+    method = "difference in corrected item-total correlation"
+    known = [at for at, one in enumerate(discriminations) if one.value is not None]
+    if len(known) < 2:
+        return Estimate.undefined("no_pairs", method=method)
+    weakest, following = sorted(known, key=lambda at: float(discriminations[at]))[:2]
+    rest, parts = _mean_of_others(oriented), []
+    for at in (following, weakest):
+        x, y = rest[:, at], oriented[:, at]
+        both = ~np.isnan(x + y)
+        x, y = (np.where(both, one - one[both].mean(), 0.0) for one in (x, y))
+        parts += [both, x, y, x * x, y * y, x * y]
+    sums = np.column_stack(parts).astype(float)
+    n = int(np.count_nonzero(sums[:, 0] + sums[:, 6]))
+    found = estimate_over_items(
+        sums,
+        lambda totals: (pearson_of(totals[:, :6]) - pearson_of(totals[:, 6:]))[:, None],
+        resampling,
+        method,
+        n=[n],
+        reason="no_variance",
+    )[0]
+    return with_t_interval(found, n, resampling.confidence_level, 2.0)
 
 
 def _why_uninformative(values: Array) -> Reason | None:

@@ -19,7 +19,7 @@ from autorubric.metrics.core.result import (
     ResultBase,
     column_table,
     format_interval,
-    spreadsheet_safe,
+    spreadsheet_csv,
     true_rates_table,
     warnings_block,
 )
@@ -113,7 +113,7 @@ class MetricsResult(RaterMetrics, ResultBase):
         if suffix == ".json":
             text = json.dumps(self.to_dict(), ensure_ascii=False, indent=2, allow_nan=False) + "\n"
         elif suffix == ".csv":
-            text = spreadsheet_safe(self.to_dataframe()).to_csv(index=False)
+            text = spreadsheet_csv(self.to_dataframe())
         else:
             raise ArgumentError(f"{path}: the file extension must be .json or .csv; got {suffix!r}")
         write_text_atomic(path, text)

@@ -16,6 +16,7 @@ from autorubric.metrics.core.read_votes import Cells, Modes
 from autorubric.metrics.core.resampling import Resampling
 from autorubric.metrics.core.result import format_estimate
 from autorubric.metrics.core.votes_table import MeasuredCriterion
+from autorubric.metrics.core.wording import compare_in_words, difference_of, side_of
 from autorubric.metrics.summaries.compared_raters import ComparedRater
 from autorubric.metrics.summaries.item_resampling import resample
 from autorubric.metrics.summaries.rater_report import (
@@ -99,6 +100,8 @@ def panel_and_best(
     difference: Estimate = getattr(resampled.of_people("gap", (0,)), figure)
     words = f"{figure}, panel minus judge, mean over criteria"
     method = "; ".join([words, *difference.method.split("; ")[1:]])
+    if difference.value == 0 and np.array_equal(first.column.code, second.column.code):
+        difference = Estimate(0.0, n=difference.n, reason="no_variance")
     tied = labelled & cells.tied
     return PanelAndBest(
         judge=ranked[0],
@@ -175,8 +178,16 @@ def _headline_sentences(
     }
     # A criterion without an interval has too few labels to be called the weakest.
     if len(on_each) > 1:
-        weakest = min(on_each, key=lambda criterion: float(on_each[criterion]))
-        found.append(f"The weakest criterion is {weakest}: {name} {format_estimate(on_each[weakest])}.")
+        weakest, following = sorted(on_each, key=lambda criterion: float(on_each[criterion]))[:2]
+        figures = f"{name} {format_estimate(on_each[weakest])}"
+        told = compare_in_words(
+            difference_of(on_each[following], on_each[weakest]),
+            above=f"The weakest criterion is {weakest}: {figures}",
+            otherwise=f"The weakest criterion is not shown: {weakest} has {figures}, not distinguishable "
+            f"from {following}",
+            quantity=f"{following} minus {weakest}",
+        )
+        found.append(f"{told}.")
     return found
 
 
@@ -236,11 +247,18 @@ def _best_judge_sentences(raters: Mapping[str, RaterReport], name: HeadlineName,
     best, second = (getattr(raters[who].macro, name) for who in ranked[:2])
     if is_rounding(float(best) - float(second)):
         return []
-    return [
-        f"The best of {len(ranked)} single judges is {ranked[0]}, with a mean {name} of "
-        f"{format_estimate(best)} on {_percentage(raters[ranked[0]].coverage)} of the labelled cells. "
-        "Selecting the best of several overstates its quality."
-    ]
+    mean = (
+        f"mean {name} of {format_estimate(best)} on {_percentage(raters[ranked[0]].coverage)} of the "
+        "labelled cells"
+    )
+    told = compare_in_words(
+        difference_of(best, second),
+        above=f"The best of {len(ranked)} single judges is {ranked[0]}, with a {mean}",
+        otherwise=f"The best of {len(ranked)} single judges is not shown: {ranked[0]} has a {mean}, not "
+        f"distinguishable from {ranked[1]}",
+        quantity=f"{ranked[0]} minus {ranked[1]}",
+    )
+    return [f"{told}. Selecting the best of several overstates its quality."]
 
 
 def _same_cells_sentences(compared: PanelAndBest | None) -> list[str]:
@@ -271,8 +289,9 @@ def _difference_clause(difference: Estimate) -> str:
     if difference.value is None:
         return ""
     if difference.low is None or difference.high is None:
-        return f", a difference of {difference.value:+.3f}"
-    told = "" if difference.low > 0 or difference.high < 0 else ", which is not distinguishable from 0"
+        alike = ", since they give the same answers" if difference.reason == "no_variance" else ""
+        return f", a difference of {difference.value:+.3f}{alike}"
+    told = ", which is not distinguishable from 0" if side_of(difference) == "not shown" else ""
     ends = f"[{difference.low:+.3f}, {difference.high:+.3f}]"
     return f", a difference of {difference.value:+.3f} {ends}{told}"
 
@@ -292,14 +311,12 @@ def _people_sentences(ceiling: HumanCeilings, name: str) -> list[str]:
     theirs = f"The mean {name} between an annotator and the others is {format_estimate(people)}"
     if not ceiling.made_the_truth:
         return [f"{theirs}."]
-    if gap.low is None or gap.high is None:
-        verdict = f"the panel differs from an annotator by {gap:+.3f}"
-    elif gap.low > 0:
-        verdict = f"the panel outperforms an annotator by {format_estimate(gap)}"
-    elif gap.high < 0:
-        verdict = f"the panel falls short of an annotator by {format_estimate(gap)}"
-    else:
-        verdict = f"the panel is not distinguishable from an annotator (difference {format_estimate(gap)})"
+    verdict = compare_in_words(
+        gap,
+        above="the panel outperforms an annotator",
+        below="the panel falls short of an annotator",
+        otherwise="the panel is not distinguishable from an annotator",
+    )
     return [f"{theirs}. Against the same annotators, {verdict}."]
 
 
