@@ -145,6 +145,10 @@ class RaterReport:
         coverage: Number of pairs used divided by the number of labelled cells; None if there are no labels.
         probabilities: How well the rater's probabilities predict the labels, keyed by criterion. Only
             criteria with probabilities and labels of two items count, and the panel only for soft votes.
+        on_common_cells: Means over criteria on the cells that all judges answered, by which judges are
+            ranked; None if neither the panel nor a judge abstained on a labelled category.
+        abstention_bounds: Means over criteria with the rater's abstentions as errors (as far from the label
+            as possible) and as right answers; None in the same case.
     """
 
     rater: str
@@ -158,6 +162,8 @@ class RaterReport:
     failures: RaterFailures
     coverage: float | None
     probabilities: Mapping[str, ProbabilityFigures]
+    on_common_cells: MacroFigures | None = None
+    abstention_bounds: tuple[MacroFigures, MacroFigures] | None = None
 
 
 UNANSWERED: Final = {
@@ -221,6 +227,9 @@ class HumanCeilings:
             other annotators on the cells that the annotator answered, and the differences between their macro
             metrics are averaged over annotators. 0 means as good as an annotator, negative means worse. If
             the interval contains 0, the data do not distinguish the two.
+        gap_bounds: The panel's gap with its abstentions as errors and as right answers; None if it abstained
+            on none of these cells.
+        answered: Number of these cells that the panel answered, and the number including its abstentions.
         made_the_truth: Whether the report's labels are these annotators' majority, median or mean labels. If
             not, the gap does not apply to the report's labels.
     """
@@ -232,4 +241,6 @@ class HumanCeilings:
     per_criterion: Mapping[str, HeadlineFigures]
     per_human: Mapping[str, RaterReport]
     gap: Mapping[str, HeadlineFigures]
+    gap_bounds: tuple[HeadlineFigures, HeadlineFigures] | None
+    answered: tuple[int, int]
     made_the_truth: bool
