@@ -21,7 +21,14 @@ from autorubric.metrics.audit.compare_judges import (
     compare_judges,
 )
 from autorubric.metrics.core.estimate import Reason
-from autorubric.metrics.core.item_scores import PANEL, CountedRun, LabelledDataset, OwnedRun, Rater
+from autorubric.metrics.core.item_scores import (
+    PANEL,
+    CountedRun,
+    LabelledDataset,
+    OwnedRun,
+    Rater,
+    pair_items,
+)
 from autorubric.metrics.core.label_table import table_of
 from autorubric.metrics.core.metric import CATEGORICAL
 from autorubric.metrics.core.read_votes import Cells, Modes, cells_of
@@ -367,7 +374,8 @@ def run_difference(
 ) -> RunDifference:
     """Compare a run's scores with a baseline run's scores, item by item.
 
-    Items are matched by id. Their submissions can differ, for example if two systems generated them.
+    Items are matched by id; without ids, by position if prompts are equal, and otherwise by prompt. Their
+    submissions can differ, for example if two systems generated them.
 
     Args:
         baseline: Reference run.
@@ -376,9 +384,10 @@ def run_difference(
         **resampling: `confidence_level` of the intervals, and `n_resamples` and `rng` of the sign-flip test.
 
     Raises:
-        ArgumentError: If the runs have no items in common.
+        ArgumentError: If the runs have no items in common, or items without ids cannot be matched by prompt.
     """
-    before, after = _by_id(baseline), _by_id(run)
+    own, after = pair_items(baseline.dataset, run.dataset), _by_id(run)
+    before = {own[item]: graded for item, graded in _by_id(baseline).items()}
     both = [item for item in before if item in after]
     if not both:
         raise ArgumentError(
