@@ -260,18 +260,24 @@ class _RaterComparisons:
         return compare(labels, right[0], right[1], stat="accuracy", scale=Binary())
 
     def best(self, judges: list[Rater]) -> Rater | None:
-        """Return the judge with the best metric on the cells it answered; None if all are undefined."""
-        alone = {one: value for one in judges if (value := self._value_of(one)) is not None}
+        """Return the judge with the best metric on the cells that all answered; None if undefined.
+
+        If there are no such cells, each judge's metric is that on the cells it answered.
+        """
+        common = np.all([self.cells.raters[one].answered for one in judges], axis=0)
+        if not (common & self.labelled).any():
+            common = self.labelled
+        alone = {one: value for one in judges if (value := self._value_of(one, common)) is not None}
         if not alone:
             return None
         return (min if self.stat == "mae" else max)(alone, key=lambda one: alone[one])
 
-    def _value_of(self, judge: Rater) -> float | None:
-        """Return a judge's metric on the cells it answered; None if it is undefined."""
+    def _value_of(self, judge: Rater, where: Array) -> float | None:
+        """Return a judge's metric on these cells; None if it is undefined."""
         truth, one = self.cells.truth, self.cells.raters[judge]
         if self.stat == "mae":
-            return mae(truth.value, one.value, cluster=self.cells.item, ci=None).value
-        right = np.where(one.code >= 0, one.code == truth.code, np.nan)[self.labelled]
+            return mae(truth.value[where], one.value[where], ci=None).value
+        right = np.where(one.code >= 0, one.code == truth.code, np.nan)[self.labelled & where]
         return accuracy(np.ones(len(right)), right, scale=Binary(), ci=None).value
 
 
