@@ -328,7 +328,7 @@ def _ceiling(
     placed = {place for group in resampled.layout.groups for place in group.places}
     placed.update(resampled.layout.numeric)
     criteria = {given.names[place]: place for place in figured if place in placed}
-    raters = rater_names(reports[:n_raters])
+    names = rater_names(reports[:n_raters])
     return HumanCeilings(
         humans=tuple(one.rater for one in people),
         macro=resampled.of_people("ceiling"),
@@ -336,19 +336,15 @@ def _ceiling(
         pooled=resampled.of_people("ceiling_pooled"),
         per_criterion={name: resampled.of_people_on(place) for name, place in criteria.items()},
         per_human={one.rater: one for one in people},
-        in_place={who: resampled.in_place(at) for at, who in enumerate(raters)},
+        in_place={who: resampled.in_place(at) for at, who in enumerate(names)},
         in_place_per_criterion={
             who: {name: resampled.in_place(at, place) for name, place in criteria.items()}
-            for at, who in enumerate(raters)
+            for at, who in enumerate(names)
         },
-<<<<<<< HEAD
-        gap={who: resampled.of_people("gap", (at,)) for at, who in enumerate(raters)},
-        made_the_truth=made_the_truth,
-=======
+        gap={who: resampled.of_people("gap", (at,)) for at, who in enumerate(names)},
         gap_bounds=(worst, best) if worst and best else None,
         answered=(n_answered, n_answered + n_abstained),
         made_the_truth=compared.made_the_truth,
->>>>>>> corrections
     )
 
 
