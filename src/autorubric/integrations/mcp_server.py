@@ -297,7 +297,7 @@ async def _read_body(request: Request) -> bytes | None:
 
 
 def _body_fault(body: bytes | None) -> tuple[int, int, str] | None:
-    """Return the HTTP status, JSON-RPC error code and message for an invalid body; None if it may be valid."""
+    """Return the HTTP status, JSON-RPC code and message for an invalid body; None if it may be valid."""
     if body is None:
         return 413, types.INVALID_REQUEST, f"Invalid request: more than {_LARGEST_BODY:,} bytes"
     try:
