@@ -7,6 +7,7 @@ import re
 import runpy
 import shutil
 import subprocess
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +89,27 @@ def test_notebooks_print_what_is_stored(tmp_path: Path, capsys: pytest.CaptureFi
         (tmp_path / "one.ipynb").write_text(json.dumps(notebook), encoding="utf-8")
         assert runpy.run_path(str(ROOT / ".ci" / "run_notebooks.py"))["main"](tmp_path) == code
         assert ("has stored\n3" in capsys.readouterr().out) == bool(code)
+
+
+@pytest.mark.parametrize(("bound", "code"), [("0.12", 1), ("0.22", 0), ("0.22.0", 0)])
+def test_untrue_bounds_are_reported(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], bound: str, code: int
+) -> None:
+    """A bound below the lowest version that can be installed promises what nobody has tested."""
+    project, lowest = tmp_path / "pyproject.toml", tmp_path / "lowest.txt"
+    text = f'[project]\ndependencies = ["Typer>={bound},<1"]\noptional-dependencies.a = ["other>=1", "b"]\n'
+    project.write_text(text, encoding="utf-8")
+    lowest.write_text("typer==0.22.0\n    # via autorubric\nb==3\n", encoding="utf-8")
+    assert runpy.run_path(str(ROOT / ".ci" / "lowest.py"))["main"](project, lowest) == code
+    assert ("the lowest version that can be installed is 0.22.0" in capsys.readouterr().out) == bool(code)
+
+
+def test_bounds_are_those_that_are_tested() -> None:
+    """With an older version of these, commands fail, or end with 0 without having done anything."""
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    bounds = dict(re.findall(r"^([\w-]+)>=([\d.]+)", "\n".join(declared["dependencies"]), re.MULTILINE))
+    for name, least in {"typer": (0, 22), "pydantic": (2, 12), "msgspec": (0, 21), "scipy": (1, 15)}.items():
+        assert tuple(map(int, bounds[name].split("."))) >= least
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "notebooks").glob("*.ipynb")), ids=lambda path: path.name)

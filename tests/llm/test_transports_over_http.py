@@ -247,6 +247,19 @@ def test_no_answer_in_time_is_a_timeout(ask: Ask, openai_server: OpenAIServer, f
         ask(timeout=0.6, max_retries=0)
 
 
+@pytest.mark.parametrize("fault", [404, 405, "<html>Sign in</html>", "[1]"])
+def test_an_address_without_a_version_gets_a_suggestion(
+    fault: int | str, openai_server: OpenAIServer
+) -> None:
+    """The message has the address with /v1, unless the address has a version."""
+    told = status(fault) if isinstance(fault, int) else {"do": "raw", "body": fault}
+    for base, advice in ((openai_server.url, True), (openai_server.api_base, False)):
+        openai_server.script(told, repeat="last")
+        with pytest.raises(ProviderError) as caught:
+            ask_once(LLMConfig(model="m", api_base=base, max_retries=0))
+        assert (f"set --api-base (api_base) to {openai_server.url}/v1" in str(caught.value)) == advice
+
+
 def test_nobody_listening_is_a_connection_error(ask: Ask) -> None:
     """A refused connection is a typed error."""
     with pytest.raises(ProviderConnectionError):

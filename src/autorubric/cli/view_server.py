@@ -8,7 +8,7 @@ import secrets
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -98,12 +98,9 @@ class RunPage:
             }
 
     def label(self, body: dict[str, Any]) -> dict[str, Any]:
-        """Save the label in `body`, which has the keys `item` (the item's id), `criterion` and `value`.
+        """Save the label in `body`: `item` (the item's id), `criterion`, `value`, and `labels`.
 
-        `labels` is the number of labels in the run's folder when the page was loaded.
-
-        Raises:
-            StaleLabelError: If one of the labels saved since then would be overwritten.
+        One that overwrites any but the first `labels` in the run's folder is refused with `StaleLabelError`.
         """
         with self._lock:
             item_id, name, value = body.get("item"), body.get("criterion"), body.get("value")
@@ -117,12 +114,11 @@ class RunPage:
             criterion = rubric.by_name(name).bind(Submission.parse(data[place].submission))
             _demand_label(criterion, value)
             stored = _labels_in(self._run)
-            n_known = known if isinstance(known := body.get("labels"), int) else len(stored)
-            newer = [one for one in stored[n_known:] if (one["item_id"], one["criterion"]) == (item_id, name)]
             self._page = None
-            if newer and newer[-1].get("value") != value:
-                shown = f"{newer[-1].get('value')} by {newer[-1].get('rater')}"
-                raise StaleLabelError(f"a newer label was saved ({shown}); reload the page")
+            for one in stored[known if isinstance(known := body.get("labels"), int) else len(stored) :]:
+                if (one["item_id"], one["criterion"]) == (item_id, name) and one.get("value") != value:
+                    shown = f"{one.get('value')} by {one.get('rater')}"
+                    raise StaleLabelError(f"a newer label was saved ({shown}); reload the page")
             self._append(
                 {
                     "item_id": item_id,
@@ -248,20 +244,15 @@ def _demand_label(criterion: BaseCriterion, value: Json) -> None:
 
 def _labels_in(run: Path) -> list[dict[str, Any]]:
     """Return the valid labels in the run's folder; `merge_labels` reports the invalid lines."""
-    path = run / LABELS
-    return list(_valid_labels(path.read_text(encoding="utf-8"))) if path.is_file() else []
-
-
-def _valid_labels(text: str) -> Iterator[dict[str, Any]]:
-    for line in text.splitlines():
-        try:
+    path, labels = run / LABELS, []
+    for line in path.read_text(encoding="utf-8").splitlines() if path.is_file() else ():
+        with suppress(ValueError):
             found = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(found, dict) and all(
-            isinstance(found.get(key), str) for key in ("item_id", "criterion")
-        ):
-            yield found
+            if isinstance(found, dict) and all(
+                isinstance(found.get(key), str) for key in ("item_id", "criterion")
+            ):
+                labels.append(found)
+    return labels
 
 
 HOST: Final = "127.0.0.1"

@@ -232,7 +232,7 @@ class DecisionModelJudge:
     Args:
         model: The model's name, or its config without parameters of text models, such as `temperature`.
         contract: `systemone` (`POST {api_base}/systemone`) or `openai` (`POST {api_base}/decisions`); by
-            default that of the config, or `systemone`. Without `api_base`, litellm 1.105 or later is used.
+            default that of the config, or `systemone`. Without `api_base`, litellm is used.
         judge_id: Name in votes and metrics; by default the name of the model.
         **settings: Parameters of `LLMConfig`, such as `api_base`, if `model` is a name.
 

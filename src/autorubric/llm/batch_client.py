@@ -11,12 +11,11 @@ from contextlib import ExitStack, suppress
 from datetime import datetime
 from io import BytesIO
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
+from typing import IO, Any, ClassVar, Final, NamedTuple
 from urllib.parse import quote
 
 from autorubric.errors import (
     ArgumentError,
-    FileError,
     ModelNotFoundError,
     ProviderConnectionError,
     ProviderError,
@@ -39,9 +38,8 @@ from autorubric.llm.specs import Mask, is_no_word, is_secret_name
 from autorubric.llm.transport import LARGEST_ANSWER
 from autorubric.support.objects import Json
 
-if TYPE_CHECKING:
-    from aiohttp import ClientResponse
-
+_Result = tuple[str, tuple[int, str] | None]
+"""The custom id and the reply of a request; the id of an unreadable line is empty."""
 _TRIES: Final = 4
 _SECONDS: Final = 300.0
 """Seconds without any data after which a call fails; uploads and downloads may take longer as a whole."""
@@ -123,8 +121,7 @@ class BatchClient:
         found: list[BatchState] = []
         after = ""
         while True:
-            page = await self._json("GET", f"{self.batches}?limit=100{after}")
-            told = self._read_states(page)
+            told = self._read_states(page := await self._json("GET", f"{self.batches}?limit=100{after}"))
             found += [one for one in told if not one.created or one.created >= created]
             before, after = after, f"&{self.cursor}={quote(told[-1].id, safe='')}" if told else ""
             if not page.get("has_more") or after in ("", before) or 0 < told[-1].created < created:
@@ -132,9 +129,8 @@ class BatchClient:
 
     async def newest(self) -> float:
         """Return when the provider's newest batch was created, by the provider's clock; 0 if unknown."""
-        with suppress(ProviderError):
-            page = await self._json("GET", f"{self.batches}?limit=1")
-            return max((one.created for one in self._read_states(page)), default=0.0)
+        with suppress(ProviderError, IndexError):
+            return self._read_states(await self._json("GET", f"{self.batches}?limit=1"))[0].created
         return 0.0
 
     def _read_states(self, page: Mapping[str, Any]) -> list[BatchState]:
@@ -143,24 +139,16 @@ class BatchClient:
             raise self._error(ServerError, f"the response from {self.batches} is not a list of batches")
         return [self.read_state(one if isinstance(one, dict) else {}) for one in data]
 
-    async def results(
-        self, state: BatchState, most: int, folder: Path
-    ) -> Iterator[tuple[str, tuple[int, str] | None]]:
-        """Return the custom id and the reply of each result; the id of an unreadable line is empty.
-
-        Results may exceed the memory, so they are downloaded into temporary files in `folder`.
-
-        Raises:
-            NoResultsError: If the results exceed the maximum size of `most` replies.
-        """
+    async def results(self, state: BatchState, most: int, folder: Path) -> Iterator[_Result]:
+        """Return the results, at most as large as `most` replies; temporary files in `folder` hold them."""
         with ExitStack() as stack:
             files = [stack.enter_context(tempfile.TemporaryFile(dir=folder)) for _ in state.results]
             for url, file in zip(state.results, files, strict=True):
-                await self._fetch("GET", url, sink=file, most=(most + 1) * LARGEST_ANSWER)
+                await self._fetch("GET", url, file, most=(most + 1) * LARGEST_ANSWER)
             stack.pop_all()
         return (self._result(raw) for file in files for raw in _lines(file) if raw.strip())
 
-    def _result(self, raw: bytes) -> tuple[str, tuple[int, str] | None]:
+    def _result(self, raw: bytes) -> _Result:
         try:
             line = json.loads(raw)
             return str(line["custom_id"]), self.read(line)
@@ -170,12 +158,12 @@ class BatchClient:
     def read_state(self, told: Mapping[str, Any]) -> BatchState:
         name, status = told.get("id"), told.get("processing_status") or told.get("status")
         if not (name and isinstance(name, str) and isinstance(status, str)):
-            what = f"id {name!r} and status {status!r}; expected two texts"
-            raise self._error(ServerError, f"a response from {self.batches} is no state of a batch: {what}")
+            what = f"no state of a batch, because its id is {name!r} and its status {status!r}"
+            raise self._error(ServerError, f"a response from {self.batches} is {what}")
         held, errors = told.get("request_counts"), told.get("errors")
         counts = {k: n for k, n in held.items() if isinstance(n, int)} if isinstance(held, dict) else {}
-        listed = errors.get("data") if isinstance(errors, dict) else None
-        found = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+        found = errors.get("data") if isinstance(errors, dict) else None
+        found = [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
         problem = "; ".join(str(one.get("message") or one.get("code")) for one in found[:3])
         return BatchState(
             id=name,
@@ -198,8 +186,7 @@ class BatchClient:
         return f"{self.batches}/{quote(batch_id, safe='')}"
 
     async def _json(self, method: str, url: str, **arguments: Any) -> dict[str, Any]:
-        sink = BytesIO()
-        await self._fetch(method, url, sink=sink, **arguments)
+        await self._fetch(method, url, sink := BytesIO(), **arguments)
         try:
             told = json.loads(sink.getvalue())
         except (ValueError, RecursionError):
@@ -208,32 +195,26 @@ class BatchClient:
             raise self._error(ServerError, f"the response from {url} is not the object of a batch endpoint")
         return told
 
-    async def _fetch(self, method: str, url: str, *, tries: int = _TRIES, **arguments: Any) -> None:
+    async def _fetch(
+        self, method: str, url: str, sink: IO[bytes], *, tries: int = _TRIES, **arguments: Any
+    ) -> None:
         for attempt in range(1, tries):
             try:
-                return await self._send(method, url, **arguments)
+                return await self._send(method, url, sink, **arguments)
             except TransientError as error:
                 if (error.retry_after or 0.0) > _SECONDS:
                     raise
                 await asyncio.sleep(max(error.retry_after or 0.0, 2.0 ** (attempt - 1)))
-        return await self._send(method, url, **arguments)
+        return await self._send(method, url, sink, **arguments)
 
     async def _send(
-        self,
-        method: str,
-        url: str,
-        *,
-        sink: IO[bytes],
-        most: int = LARGEST_ANSWER,
-        upload: Path | None = None,
-        **arguments: Any,
+        self, method: str, url: str, sink: IO[bytes], *, most: int = LARGEST_ANSWER, **arguments: Any
     ) -> None:
-        """Write the response to `sink`, which is emptied first."""
         # Heavy, and needed only once something is sent.
         import aiohttp
 
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=60.0, sock_read=_SECONDS)
-        if upload is not None:
+        if upload := arguments.pop("upload", None):
             arguments["data"] = form = aiohttp.FormData({"purpose": "batch"})
             form.add_field("file", upload.open("rb"), filename=upload.name, content_type="application/jsonl")
         try:
@@ -241,7 +222,11 @@ class BatchClient:
                 aiohttp.ClientSession(headers=self._headers, timeout=timeout) as session,
                 session.request(method, url, allow_redirects=False, **arguments) as response,
             ):
-                await self._store(response, sink, most)
+                sink.truncate(sink.seek(0))
+                async for chunk in response.content.iter_any():
+                    sink.write(chunk)
+                    if max(response.content_length or 0, sink.tell()) > most:
+                        raise self._error(NoResultsError, f"the response from {url} exceeds {most:,} bytes")
         except (aiohttp.ClientError, OSError, UnicodeError) as error:
             said = f"the connection to {url} failed: {type(error).__name__}: {error}"
             failure = self._error(ProviderConnectionError, said)
@@ -253,19 +238,6 @@ class BatchClient:
             failure = self._refusal(url, response.status, raw, retry_after_of(response.headers))
         # Raised here, because the original errors contain the request's headers and must not be chained.
         raise failure
-
-    async def _store(self, response: ClientResponse, sink: IO[bytes], most: int) -> None:
-        sink.seek(0)
-        sink.truncate()
-        size = response.content_length or 0
-        async for chunk in response.content.iter_any():
-            if max(size, sink.tell() + len(chunk)) > most:
-                told = f"the response from {response.url} exceeds {most:,} bytes"
-                raise self._error(NoResultsError, told)
-            try:
-                sink.write(chunk)
-            except OSError as error:
-                raise FileError.whole("temporary file", f"cannot be written: {error}") from None
 
     def _refusal(self, url: str, status: int, raw: bytes, wait: float | None) -> ProviderError:
         if status in (404, 405) and url.partition("?")[0] in (f"{self.base}/files", self.batches):

@@ -344,13 +344,6 @@ class LiteLLMDecisions(LiteLLMTransport):
 
     expected = "an answer to questions"
 
-    def _fixed_arguments(self, litellm: Any) -> dict[str, Any]:
-        if not hasattr(litellm, "asystemone"):
-            raise MissingDependencyError(
-                "decision models require litellm 1.105; run `pip install -U litellm`, or set api_base"
-            )
-        return super()._fixed_arguments(litellm)
-
     async def _call(self, litellm: Any, arguments: Mapping[str, Any]) -> Any:
         return await (litellm.asystemone if "state" in arguments else litellm.adecisions)(**arguments)
 
