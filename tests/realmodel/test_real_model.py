@@ -75,7 +75,7 @@ def test_the_first_command_of_the_page_loses_no_verdict(api_base: str, tmp_path:
     """As the page has it, with no option about time or number of requests, on four replies."""
     command = re.search(r"^autorubric eval (?:.*\\\n)*.*$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
     assert command is not None
-    words = shlex.split(command[0].replace("http://localhost:8080/v1", api_base))
+    words = shlex.split(command[0].replace("\\\n", " ").replace("http://localhost:8080/v1", api_base))
     assert not {"--timeout", "--max-parallel"} & set(words)
     demo = demo_dataset()
     demo.get_item_rubric(0).to_file(tmp_path / "rubric.yaml")
