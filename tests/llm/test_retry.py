@@ -225,7 +225,8 @@ def test_a_rejected_request_waits_as_long_as_it_is_asked_to() -> None:
     """After a 429 the request is back in line soon, or once `Retry-After` has passed."""
     busy = RateLimitError("busy", status=429)
     _, ended = patient(busy, busy, REPLY)
-    assert 0.15 <= ended <= 0.3
+    # 3 ms and 7.5 ms, up to twice as long.
+    assert 0.0105 <= ended <= 0.021
     _, ended = patient(RateLimitError("busy", status=429, retry_after=0.2), REPLY)
     assert 0.2 <= ended <= 0.22
 
@@ -240,8 +241,8 @@ def test_a_short_requested_wait_does_not_shorten_the_back_off(
     error, waits = run(*busy)
     assert isinstance(error, kind)
     assert len(waits) == 11
-    assert min(waits) >= 0.05
-    assert all(later > 1.0 for later in waits[6:])
+    assert min(waits) >= (0.003 if kind is RateLimitError else 1.0)
+    assert all(later > 1.0 for later in waits[7:])
     assert "busy. 12 requests were sent for this vote, as many as max_retries=3 allows" in str(error)
 
 

@@ -22,6 +22,10 @@ VoteKey: TypeAlias = tuple[str, str, int, tuple[str, ...]]
 """Key of a vote on a task: criterion, judge, sample and order of the candidates."""
 
 
+def key_of(criterion: str, vote: JudgeVote) -> VoteKey:
+    return (criterion, vote.judge_id, vote.sample, vote.order or ())
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GradingTask:
     """One submission to grade against one rubric.

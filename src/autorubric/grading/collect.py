@@ -11,7 +11,7 @@ from typing import Any
 
 from autorubric.criteria.conditions import find_check
 from autorubric.errors import BudgetError, JudgeError
-from autorubric.grading.base import GradingTask, VoteKey
+from autorubric.grading.base import GradingTask, VoteKey, key_of
 from autorubric.grading.plan import JudgeCall
 from autorubric.judges.vote import Cast, cast_in_threads, cast_vote, cast_votes
 from autorubric.llm.budget import whole_budget
@@ -61,10 +61,6 @@ def reusable_votes(
         and not vote.skipped
         and not (retry_failed and vote.status == "failed")
     }
-
-
-def key_of(criterion: str, vote: JudgeVote) -> VoteKey:
-    return (criterion, vote.judge_id, vote.sample, vote.order or ())
 
 
 def _update_vote(call: JudgeCall, vote: JudgeVote) -> JudgeVote:

@@ -153,7 +153,7 @@ class LLMConfig(Spec):
             first `max_retries * retry_max_wait` seconds. The call fails at once if a `Retry-After` ends later
             than that, or if the address has never been reached. At most `3 * (max_retries + 1)` requests are
             sent for a vote, whatever the reasons.
-        retry_min_wait: Minimum wait before a retry, in seconds; 0.05 s, which doubles, after a 429.
+        retry_min_wait: Minimum wait before a retry, in seconds; after a 429, waits begin at 3 ms.
         retry_max_wait: Maximum wait before a retry, in seconds, unless the provider requests a longer one.
         max_parallel_requests: Maximum number of concurrent requests to the provider; None means 512, and for
             a local server 2 at first.

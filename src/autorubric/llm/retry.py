@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 
-from autorubric.errors import ProviderConnectionError, ProviderTimeoutError, TransientError
+from autorubric.errors import ProviderConnectionError, ProviderTimeoutError, RateLimitError, TransientError
 from autorubric.llm.provider_errors import asks_to_wait
 from autorubric.llm.transport import Allowance, ModelReply, ModelRequest, Transport, TransportLayer
 from autorubric.support.objects import set_within
@@ -77,7 +77,7 @@ def wait_seconds(attempt: int, retry_after: float | None, policy: RetryPolicy, r
 
 def repeat_seconds(sent: int, policy: RetryPolicy) -> float:
     """Return the minimum seconds to wait after `sent` requests for a vote, whatever the reason to repeat."""
-    return min(policy.max_wait, _FIRST_REPEAT * 2.0 ** min(sent - 1, 60))
+    return min(policy.max_wait, _FIRST_REPEAT * _REPEAT_GROWTH ** min(sent - 1, 60))
 
 
 def requested_wait(retry_after: float | None, rng: random.Random) -> float:
@@ -86,8 +86,10 @@ def requested_wait(retry_after: float | None, rng: random.Random) -> float:
     return 0.0 if retry_after is None else retry_after * (1.0 + 0.1 * rng.random())
 
 
-_FIRST_REPEAT = 0.05
-"""Minimum seconds between the first two requests for a vote; doubled for each further one."""
+_FIRST_REPEAT = 0.003
+"""Minimum seconds between the first two requests for a vote; short, since many rejections are random."""
+_REPEAT_GROWTH = 2.5
+"""Growth of this wait per request; twelve requests take over a minute."""
 
 _LISTENER: ContextVar[Callable[[TransientError], None] | None] = ContextVar("_LISTENER", default=None)
 
@@ -154,6 +156,8 @@ class Retry(TransportLayer):
                     # lowered by its rejection.
                     left = max(_FIRST_REPEAT, policy.patience - (self._clock() - tries.since))
                     wait = self._rng.uniform(1.0, 2.0) * repeat_seconds(allowance.sent, policy)
+                    if not isinstance(error, RateLimitError):
+                        wait = wait_seconds(tries.put_off, None, policy, self._rng)
                     asked = requested_wait(error.retry_after, self._rng)
                     wait = max(min(wait, left, policy.max_wait), asked)
                 else:

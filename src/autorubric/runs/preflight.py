@@ -115,7 +115,8 @@ def _check_of(judge_id: str, votes: Sequence[JudgeVote]) -> JudgeCheck:
         # The error's message is more informative than its class.
         kind, _, said = errors[0].partition(": ")
         # The item may cause an unreadable reply, and a model that is still loading a timeout.
-        hint = "; --no-preflight skips this request" if kind in _MAY_PASS else ""
+        hint = "; --timeout S allows more time" if kind == "ProviderTimeoutError" else ""
+        hint += "; --no-preflight skips this request" if kind in _MAY_PASS else ""
         raise JudgeError(
             f"judge {judge_id!r} failed its test request, so grading was not started: {said or kind}{hint}"
         )

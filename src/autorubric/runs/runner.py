@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 from autorubric.datasets.dataset import RubricDataset
 from autorubric.errors import ArgumentError, ItemFailedError, RunError, RunWriteError
-from autorubric.grading.collect import key_of
+from autorubric.grading.base import key_of
 from autorubric.grading.grader import CriterionGrader
 from autorubric.runs.config import EvalConfig, EvalOptions, StopReason
 from autorubric.runs.differences import ItemDigests, content_fingerprint, mapping_in
