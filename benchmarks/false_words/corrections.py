@@ -128,8 +128,8 @@ def best_world(rng: np.random.Generator) -> bool:
 def tie_world(rng: np.random.Generator) -> bool | None:
     """Return whether the difference of two strengths is covered, where 35 to 40% of games are ties."""
     chances = np.exp([0.5, -0.5, np.log(1.4)])
-    winners = rng.choice(["a", "b", None], size=200, p=chances / chances.sum())
-    found = bradley_terry([("a", "b", winner) for winner in winners])
+    winners = rng.choice(3, size=200, p=chances / chances.sum()).tolist()
+    found = bradley_terry([("a", "b", ("a", "b", None)[winner]) for winner in winners])
     return covers(found.difference("a", "b"), 1.0)
 
 

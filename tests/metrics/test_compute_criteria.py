@@ -91,6 +91,7 @@ def test_coverage_is_split_into_label_and_judge():
     panel = ["MET"] * 25 + ["UNMET"] * 18 + ["MET"] * 30 + ["UNMET"] * 7 + ["CANNOT_ASSESS"] * 10
     found = binary_run(truth, panel)
     one = found.per_criterion[0]
+    assert isinstance(one, CriterionMetrics)
     assert (one.label_unanswered, one.judge_unanswered, one.answered_na) == (37, 10, 37)
     assert one.coverage == pytest.approx(1 - (37 + 10) / 90)
     assert (one.accuracy, found.na_stats.answered_na) == (1.0, 37)

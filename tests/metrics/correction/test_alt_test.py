@@ -261,3 +261,14 @@ def test_on_creativity_experts() -> None:
         wanted = naive(votes, humans, 0.2, "accuracy")
         assert found.winning_rate == wanted["winning_rate"]
         assert found.advantage == pytest.approx(wanted["advantage"])
+
+
+def test_a_judge_that_abstains_is_judged_on_the_items_it_answered() -> None:
+    """The sentence names the share of items, whether the judge passes or not."""
+    truth = ["yes", "no"] * 30
+    humans = [[one, one, one] for one in truth]
+    said = [*truth[:42], *["CANNOT_ASSESS"] * 18]
+    found = alt_test(said, humans, ci=None)
+    assert (found.n_answered, found.n_items) == (42, 60)
+    assert "an annotator on the 70 % of items it answered" in found.summary().replace("\n", " ")
+    assert "items it answered" not in alt_test(truth, humans, ci=None).summary()

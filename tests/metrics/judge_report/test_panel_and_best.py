@@ -7,6 +7,7 @@ import random
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from autorubric import Criterion, CriterionGrader, DataItem, EvalResult, Rubric, RubricDataset, evaluate_sync
@@ -172,3 +173,58 @@ def test_two_real_judges_agree_on_what_their_panel_answers() -> None:
     assert found.coverage == pytest.approx(0.693, abs=0.001)
     assert found.panel.value == found.best.value == pytest.approx(0.113, abs=0.001)
     assert number(report.per_judge["claude3-opus"].macro.kappa.value) == pytest.approx(0.134, abs=0.001)
+
+
+def _rater(name: str, kind: str, signal: Any, n_abstained: int = 0) -> list[dict[str, str]]:
+    """Labels MET where the signal is above 0; CANNOT_ASSESS on so many cells on which it is least sure."""
+    least = set(np.argsort(np.abs(signal))[:n_abstained].tolist())
+    said = [
+        "CANNOT_ASSESS" if at in least else "MET" if one > 0 else "UNMET" for at, one in enumerate(signal)
+    ]
+    fields = {"criterion": "c", "rater": name, "rater_kind": kind}
+    return [{"item_id": str(at), "label": one, **fields} for at, one in enumerate(said)]
+
+
+def test_a_judge_that_abstains_where_it_is_unsure_does_not_outperform_people() -> None:
+    """A judge exactly like three people, in ten worlds: on the cells it answered alone, it does in most."""
+    better = 0
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        truth = rng.choice([-1.0, 1.0], 100)
+        rows = [one for who in "abc" for one in _rater(who, "human", truth + rng.normal(0, 1, 100))]
+        rows += _rater("judge", "judge", truth + rng.normal(0, 1, 100), 30)
+        found = judge_report(rows, n_resamples=200)
+        ceiling = found.human_ceiling
+        assert ceiling is not None and ceiling.gap_bounds is not None
+        worst, best = (float(one.accuracy) for one in ceiling.gap_bounds)
+        gap = ceiling.gap["panel"].accuracy
+        assert worst < float(gap) and worst < best
+        better += (gap.low or 0) > 0
+        shown = " ".join(found.summary().split())
+        assert "outperforms an annotator" not in shown
+        assert f"on the {100 * ceiling.answered[0] / ceiling.answered[1]:.0f} % of cells it answered" in shown
+        assert f"with its abstentions as errors ({worst:.3f}) and as right answers ({best:.3f})" in shown
+    assert better >= 4
+
+
+def test_judges_are_ranked_on_common_cells() -> None:
+    """A judge that abstains on the cells on which it errs is right on all others, as is the other judge."""
+    truth = np.array([1.0, -1.0] * 50)
+    shy, good = truth.copy(), truth.copy()
+    shy[:30] *= -0.5
+    good[:5] *= -1
+    good[95:] *= -1
+    rows = [
+        *_rater("truth", "truth", truth),
+        *_rater("shy", "judge", shy, 30),
+        *_rater("good", "judge", good),
+    ]
+    found = judge_report(rows, n_resamples=200)
+    one = found.per_judge["shy"]
+    assert one.on_common_cells is not None and one.abstention_bounds is not None
+    assert one.macro.accuracy == 1.0
+    assert [float(each.accuracy) for each in one.abstention_bounds] == [0.7, 1.0]
+    other = found.per_judge["good"].on_common_cells
+    assert other is not None and float(other.accuracy) == pytest.approx(65 / 70)
+    assert "single judges is shy" not in found.summary()
+    assert judge_report([*rows[:100], *rows[-100:]], n_resamples=200).panel.on_common_cells is None

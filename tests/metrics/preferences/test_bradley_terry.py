@@ -101,8 +101,8 @@ def test_the_model_of_ties_is_covered_and_half_wins_are_not() -> None:
     chances = np.exp([0.75, -0.75, np.log(1.5)])
     rng, held = np.random.default_rng(0), {"davidson": 0, "half": 0}
     for _ in range(100):
-        winners = rng.choice(["a", "b", None], size=200, p=chances / chances.sum())
-        games = [("a", "b", winner) for winner in winners]
+        winners = rng.choice(3, size=200, p=chances / chances.sum()).tolist()
+        games = [("a", "b", ("a", "b", None)[winner]) for winner in winners]
         for ties in held:
             found = bradley_terry(games, ties=ties).difference("a", "b")  # type: ignore[arg-type]
             held[ties] += (found.low or 0) <= 1.5 <= (found.high or 0)

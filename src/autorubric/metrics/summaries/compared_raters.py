@@ -27,7 +27,8 @@ class ComparedRater:
     @property
     def abstained(self) -> Array:
         """Mask of the cells with a labelled category on which the rater abstained, shape `(n_cells,)`."""
-        return (self.column.status == ABSTAINED) & (self.column.code < 0) & (self.cells.truth.code >= 0)
+        column, truth = self.column, self.cells.truth
+        return np.asarray((column.status == ABSTAINED) & (column.code < 0) & (truth.code >= 0))
 
     def answer_abstentions(self, *, right: bool) -> ComparedRater:
         """Return the rater with its abstentions as right answers, or as far from the label as possible."""
