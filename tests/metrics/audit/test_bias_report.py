@@ -416,7 +416,7 @@ def test_a_lenient_judge_is_named_beside_wrong_labels() -> None:
     """With two people per cell, a judge that passes 40% of the failing texts is lenient, not the labels."""
     truth, people, _ = _with_label_errors(3, base=0.8, error=0.03)
     rng = np.random.default_rng(0)
-    said = np.where(truth == 1, rng.random(500) < 0.95, rng.random(500) < 0.4).astype(int)
+    said = np.where(truth == 1, rng.random(500) < 0.95, rng.random(500) < 0.4).astype(int).tolist()
     rows = binary_rows(people["ann"], {"a": said})
     for who, labels in people.items():
         rows += [{**row, "rater": who, "rater_type": "human"} for row in binary_rows(None, {who: labels})]

@@ -187,13 +187,11 @@ def bias_report(
       the same contrast of judge minus truth.
 
     Wrong labels can look like each of these biases except position. `explained_by` is the smallest share of
-    wrong labels with which the interval contains 0, if labels are wrong independently of judge, author and
-    length: sums over cells are replaced by their unbiased estimates from such labels (Natarajan et al. 2013).
-    Other figures take the labels as right, but the summary names a bias only by `cautious_p_value`, which is
-    adjusted from the largest p-values up to the possible share of wrong labels: `label_error` or, if two
-    people labelled some of the cells, the upper limit of the share that their disagreement implies; without
-    such cells, 20% are assumed. In the latter two cases, the share is at most the upper limit of the share
-    of labels that differ from a judge's value, among the cells with that value.
+    wrong labels with which the interval contains 0, if they are wrong at random (Natarajan et al. 2013).
+    Other figures take the labels as right, but the summary names a bias only by `cautious_p_value`, adjusted
+    from the largest p-values up to the possible share of wrong labels: `label_error`; otherwise the upper
+    limit of the share that the disagreement of people who labelled the same cells implies, or 20%, and at
+    most the upper limit of the share of labels that differ from a judge's value where it gives that value.
 
     Reasons for undefined biases: `no_truth`, `no_text` (no lengths), `no_order` (no comparison with a known
     order), `no_generator` (no item names one), `single_class` (leniency: the truth does not vary within any
