@@ -11,11 +11,11 @@ import numpy as np
 
 from autorubric.criteria import Criterion
 from autorubric.datasets import DataItem, RubricDataset
-from autorubric.metrics import Estimate, corrected_rate, corrected_score
+from autorubric.metrics import Estimate, bradley_terry, corrected_rate, corrected_score, judge_report
 from autorubric.metrics.core.scales import Array
 from autorubric.rubric import Rubric
 from autorubric.scoring import Decision, EnsembleCriterionReport, EnsembleEvaluationReport
-from benchmarks.false_words._rows import Row
+from benchmarks.false_words._rows import Kind, Row
 
 TRUE_RATE = 0.6
 N_LABELS, N_TESTS = 200, 800
@@ -91,14 +91,65 @@ def score_world(
     return covers(corrected_score(run, dataset, method=method, on=on, n_resamples=400).score, TRUE_RATE)
 
 
+Label = dict[str, str]
+
+
+def long_rows(rater: str, kind: str, signal: Array, n_abstained: int = 0) -> list[Label]:
+    """Return labels MET where the signal is above 0; the rater abstains where it is least sure."""
+    least = set(np.argsort(np.abs(signal))[:n_abstained].tolist())
+    return [
+        {
+            "item_id": str(at), "criterion": "c", "rater": rater, "rater_kind": kind,
+            "label": "CANNOT_ASSESS" if at in least else "MET" if one > 0 else "UNMET",
+        }
+        for at, one in enumerate(signal.tolist())
+    ]  # fmt: skip
+
+
+def person_world(rng: np.random.Generator, *, abstained: float) -> bool:
+    """Return whether a judge exactly like three people is said to outperform them."""
+    n = 60
+    truth = rng.choice([-1.0, 1.0], n)
+    rows = [one for who in "abc" for one in long_rows(who, "human", truth + rng.normal(0, 1, n))]
+    rows += long_rows("judge", "judge", truth + rng.normal(0, 1, n), round(abstained * n))
+    return "outperforms an annotator" in judge_report(rows, n_resamples=200).summary()
+
+
+def best_world(rng: np.random.Generator) -> bool:
+    """Return whether the worse of two judges, which abstains on its 30% least sure cells, is named best."""
+    n = 150
+    truth = rng.choice([-1.0, 1.0], n)
+    rows = long_rows("truth", "truth", truth)
+    rows += long_rows("good", "judge", truth + rng.normal(0, 0.8, n))
+    rows += long_rows("shy", "judge", truth + rng.normal(0, 1, n), round(0.3 * n))
+    return "single judges is shy" in judge_report(rows, n_resamples=200).summary()
+
+
+def tie_world(rng: np.random.Generator) -> bool | None:
+    """Return whether the difference of two strengths is covered, where 35 to 40% of games are ties."""
+    chances = np.exp([0.5, -0.5, np.log(1.4)])
+    winners = rng.choice(["a", "b", None], size=200, p=chances / chances.sum())
+    found = bradley_terry([("a", "b", winner) for winner in winners])
+    return covers(found.difference("a", "b"), 1.0)
+
+
+def rare_world(rng: np.random.Generator, *, rate: float) -> bool | None:
+    """Return whether Lang and Reiczigel's interval covers a rate near 0 or 1, from 60 + 60 labels."""
+    calib, tested = np.repeat([0, 1], 60), (rng.random(300) < rate).astype(int)
+    said = [np.where(rng.random(len(one)) < 0.85, one, 1 - one) for one in (tested, calib)]
+    return covers(corrected_rate(said[0], calib, said[1]), rate)
+
+
 def row(name: str, claim: str, world: Callable[..., bool | None], **fixed: Any) -> Row:
-    """Return a row on coverage."""
-    return Row(name=f"corrections/{name}", claim=claim, kind="coverage", world=partial(world, **fixed))
+    """Return a row, on a false word if the claim says what "is said"."""
+    kind: Kind = "false word" if "is said" in claim else "coverage"
+    return Row(name=f"corrections/{name}", claim=claim, kind=kind, world=partial(world, **fixed))
 
 
 METHODS = ("ppi++", "rogan-gladen")
 RATE = "the interval of the corrected rate covers the true rate"
 SCORE = "the interval of the corrected score covers the true mean score"
+PERSON = "a judge like a person is said to outperform an annotator"
 ALONE = "the interval of the labels alone covers the true rate"
 DESIGNS = [(method, share, {"method": method, "abstained": share}) for method in METHODS for share in SHARES]
 ROWS: tuple[Row, ...] = (
@@ -110,4 +161,10 @@ ROWS: tuple[Row, ...] = (
     ),
     *(row(f"corrected_score {m}, {s:.0%} abstained", SCORE, score_world, **fixed) for m, s, fixed in DESIGNS),
     row("corrected_score on items, 20% abstained", SCORE, score_world, **DESIGNS[2][2], on="items"),
+    row("people, 0% abstained", PERSON, person_world, abstained=0.0),
+    row("people, 30% abstained", PERSON, person_world, abstained=0.3),
+    row("best judge, 30% abstained", "a worse judge that abstains is said to be the best", best_world),
+    row("bradley_terry with ties", "the interval covers the true difference of strengths", tie_world),
+    row("corrected_rate near 0", RATE, rare_world, rate=0.03),
+    row("corrected_rate near 1", RATE, rare_world, rate=0.97),
 )

@@ -98,6 +98,21 @@ def test_names_that_do_not_look_alike_get_no_warning(cli: Cli, tmp_path: Path) -
     assert cli("validate", "r.json", "--json").json["warnings"] == []
 
 
+def test_spellings_of_a_rater_get_a_warning(cli: Cli, tmp_path: Path) -> None:
+    """Names of raters and criteria are compared after folding; unknown criteria stay an error."""
+    rubric = {"criteria": [{"name": "caf\u00e9", "requirement": "It is."}]}
+    (tmp_path / "r.json").write_text(json.dumps(rubric), encoding="utf-8")
+    rated = [{"ann": {"Cafe\u0301": "yes"}}, {"Ann\u200b": {"caf\u00e9 ": "no"}}]
+    rows = [
+        json.dumps({"submission": "x", "ratings": one, "ground_truth": {"CAFE\u0301": 1}}) for one in rated
+    ]
+    (tmp_path / "d.jsonl").write_text("\n".join(rows), encoding="utf-8")
+    done = cli("validate", "d.jsonl", "--rubric", "r.json", "--json").json
+    assert done["valid"] and "raters are read as equal: 'Ann\\u200b' as 'ann'" in done["warnings"][0]
+    (tmp_path / "d.jsonl").write_text(rows[0].replace("CAFE", "KAFE"), encoding="utf-8")
+    assert "unknown criterion" in cli("validate", "d.jsonl", "--rubric", "r.json").err
+
+
 def test_a_dataset_taken_for_a_rubric(cli: Cli, dataset: str) -> None:
     """`--as` says what the file is meant to be."""
     assert cli("validate", dataset, "--as", "rubric").code == 2

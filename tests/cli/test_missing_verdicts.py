@@ -103,6 +103,9 @@ def test_unfinished_items_are_no_results(cli: Cli, stopped: str) -> None:
     assert voted == {"i0", "i1", "i2", "i3"}
     assert cli("report", stopped, "-o", "page.html").code == 0
     assert f"<title>cut: {HEADLINE} · " in Path("page.html").read_text(encoding="utf-8")
+    assert cli("show", stopped, "--item", "i3").code == 0
+    unfinished = cli("show", stopped, "--item", "i4")
+    assert unfinished.code == 2 and "item 'i4' is unfinished; resume the run" in unfinished.err
     state = RunPage(Path(stopped), None, {}, "viewer").state()
     assert (state["done"], state["total"]) == (4, 20)
     audited = cli("judges", "audit", stopped, "--only", "report", "--json").json["verdicts"]["panel"]

@@ -165,7 +165,16 @@ def test_unique_columns_of_ids_are_ids(columns: str, chosen: str | None, tmp_pat
 
 @pytest.mark.parametrize(
     "column",
-    ["polite", "human_polite", "label_polite", "Polite_truth", "truth.polite", "humanPolite", "po\u200blite"],
+    [
+        "polite",
+        "human_polite",
+        "label_polite",
+        "Polite_truth",
+        "truth.polite",
+        "humanPolite",
+        "po\u200blite",
+        "truth.Polite ",
+    ],
 )
 def test_columns_named_after_a_criterion_are_labels(column: str, tmp_path: Path) -> None:
     """With a rubric, which says what the criteria are called."""
@@ -301,8 +310,11 @@ _PROFBENCH = {
     [
         (_CRITERIA, "contains criteria, not items; pass it as the rubric"),
         ({"text": "How deep?", "choices": ["low", "high"]}, "contains criteria, not items"),
-        (_PROFBENCH, "criteria under 'rubrics', which would not be graded"),
-        ({"id": "1", "response": "x", "rubric_items": [{"criterion": "A"}]}, "criteria under 'rubric_items'"),
+        (_PROFBENCH, "criteria that would not be graded, under .rubrics."),
+        (
+            {"id": "1", "response": "x", "rubric_items": [{"criterion": "A"}]},
+            "criteria that would not be graded",
+        ),
     ],
 )
 def test_criteria_and_rows_with_rubrics_are_no_plain_items(
@@ -318,3 +330,13 @@ def test_criteria_and_rows_with_rubrics_are_no_plain_items(
     table = pd.DataFrame([row])
     with pytest.raises(DatasetError, match=message):
         RubricDataset.from_dataframe(table)
+
+
+def test_streamed_tables_have_the_same_ids(tmp_path: Path) -> None:
+    """Only the column of ids is read to find out whether its cells differ."""
+    pytest.importorskip("pyarrow")
+    frame = pd.DataFrame({"conversation_id": ["a", "b"], "twice_id": ["c", "c"], "response": ["x", "y"]})
+    frame.to_parquet(tmp_path / "rows.parquet")
+    streamed = RubricDataset.stream(tmp_path / "rows.parquet", rubric=RUBRIC)
+    assert list(streamed.item_ids()) == ["a", "b"]
+    assert list(RubricDataset.from_file(tmp_path / "rows.parquet", rubric=RUBRIC).item_ids()) == ["a", "b"]

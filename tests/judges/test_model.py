@@ -269,7 +269,7 @@ def test_a_text_too_long_is_an_error_without_a_policy() -> None:
 @pytest.mark.parametrize("policy", ["start", "middle", "end"])
 def test_a_text_too_long_is_cut_by_the_policy_and_marked(policy: str) -> None:
     """Only the part that the policy names is omitted; the reply says what was shown."""
-    judge, transport = model_judge(too_long(2000), truncate=policy)
+    judge, transport = model_judge(too_long(2000), truncate=policy, max_retries=1)
     text = "START " + "word " * 1000 + "END"
     reply = ask(judge, request_for(binary(), text))
     assert reply.truncated
@@ -300,7 +300,7 @@ TURNS = [
 )
 def test_whole_turns_of_a_conversation_are_omitted(policy: str, shown: str) -> None:
     """The mark counts them, the model is told that they are not absent, and the reply says what was shown."""
-    judge, transport = model_judge(too_long(3200), truncate=policy)
+    judge, transport = model_judge(too_long(3200), truncate=policy, max_retries=3)
     reply = ask(judge, replace(request_for(binary()), submission=Submission.parse(TURNS)))
     assert (reply.shown, reply.truncated) == (shown, True)
     last = transport.prompts[-1]
@@ -472,7 +472,7 @@ def test_what_is_lost_alone_is_that_criterions_failure() -> None:
             return batch_script(lambda found: [one for one in found if one.get("verdict") != "MET"])(request)
         return "nonsense"
 
-    judge, transport = model_judge(script)
+    judge, transport = model_judge(script, max_retries=1)
     replies = ask_many(judge, requests())
     assert codes(replies) == ["ReplyError", "UNMET", "fair", 7]
     assert len(transport.requests) == 4
@@ -481,11 +481,18 @@ def test_what_is_lost_alone_is_that_criterions_failure() -> None:
 
 def test_tokens_of_a_lost_batch_stand_at_its_first_error() -> None:
     """Where nothing can be read even alone, the sum is still what was spent."""
-    judge, transport = model_judge(lambda request: "nonsense")
+    judge, transport = model_judge(lambda request: "nonsense", max_retries=1)
     replies = ask_many(judge, requests())
     assert codes(replies) == ["ReplyError"] * 4
     assert len(transport.requests) == 15
     assert total(replies) == worth(15)
+
+
+def test_votes_of_a_lost_batch_share_its_requests() -> None:
+    """Without retries there are three requests a vote: three about all four criteria, two about each."""
+    judge, transport = model_judge(lambda request: "nonsense")
+    assert codes(ask_many(judge, requests())) == ["ReplyError"] * 4
+    assert len(transport.requests) == 3 + 4 * 2
 
 
 def test_a_provider_error_fails_all_and_is_spent_once() -> None:

@@ -345,7 +345,7 @@ def test_spellings_of_a_rater_or_criterion_are_one() -> None:
     rows = [row("1", "ann", "a", "human"), row("2", "ann\u00a0", "b", "human"), row("1", "Ann", "a", "judge")]
     rows[1]["criterion"] = rows[1]["criterion"].upper() + " "
     for table in (rows, pd.DataFrame(rows)):
-        with pytest.warns(UserWarning, match=r"humans are read as equal: 'ann\\xa0' as 'ann'"):
+        with pytest.warns(UserWarning, match=r"raters are read as equal: 'ann\\xa0' as 'ann'"):
             found = table_of(table)
         assert [rater for rater in found.raters if rater[0] == "human"] == [("human", "ann")]
         assert len(found.criteria) == 1

@@ -19,8 +19,9 @@ GOLDEN = Path(__file__).parent / "golden" / "wording.txt"
 DECIDED = ("compare_in_words", "side_of")
 COMPARING = re.compile(
     r"\b(better|worse|best|worst|strong(er|est)|weak(er|est)|redundant|outperforms?|falls short|beats?|"
-    r"lenient|superior|inferior|negatively|positively|cannot replace|may replace|(not )?distinguishable|clearest|"
-    r"(more|less|most|least) (often|accurate|likely|reliable)|a higher one|no bias|would reach)\b",
+    r"lenient|superior|inferior|negatively|positively|cannot replace|may replace|"
+    r"distinguishable|clearest|(more|less|most|least) (often|accurate|likely|reliable)|a higher one|"
+    r"no bias|would reach)\b",
     re.IGNORECASE,
 )
 
@@ -58,7 +59,7 @@ def _texts(node: ast.AST) -> Iterator[str]:
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         yield node.value
     elif isinstance(node, ast.JoinedStr):
-        yield "".join(part.value if isinstance(part, ast.Constant) else "{}" for part in node.values)
+        yield "".join(str(part.value) if isinstance(part, ast.Constant) else "{}" for part in node.values)
     else:
         for child in ast.iter_child_nodes(node):
             yield from _texts(child)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from autorubric import Criterion, CriterionGrader, DataItem, EvalResult, JudgeReply, Rubric, RubricDataset
+from autorubric.errors import ProviderTimeoutError
 from autorubric.judges import JudgeRequest
 from autorubric.runs import estimate, merge_runs
 from autorubric.support.record_log import body_of
@@ -71,6 +73,30 @@ def test_a_criterion_that_is_added_shares_the_prompt(tmp_path: Path) -> None:
     assert judged(tmp_path, rubric_of("apple", "pear"), "per_item")[0] == ["apple", "pear"]
 
 
+@dataclass
+class FailingJudge(SharingJudge):
+    """Has no answers about some criteria, and remembers which are asked about together."""
+
+    failing: tuple[str, ...] = ()
+    together: list[list[str]] = field(default_factory=list)
+
+    async def ask_many(self, requests: Sequence[JudgeRequest]) -> Sequence[Any]:
+        self.together.append([request.criterion.name or "" for request in requests])
+        error = ProviderTimeoutError("no answer in 1 s")
+        return [error if one.criterion.name in self.failing else await self.ask(one) for one in requests]
+
+
+def test_votes_that_are_asked_for_again_share_a_prompt_with_none_of_another(tmp_path: Path) -> None:
+    """The second of two and the first of the next two are asked about separately, as at first."""
+    dataset = small_dataset(TEXT, rubric=rubric_of("apple", "pear", "plum", "quince"))
+    both = [["apple", "pear"], ["plum", "quince"]]
+    for failing, together in ((("pear", "plum"), both), ((), [])):
+        judge = FailingJudge(failing=failing)
+        run(tmp_path, judge, dataset, grader=CriterionGrader(judges=[judge], llm_calls=2))
+        assert judge.together == together
+    assert sorted(name for _, name in judge.asked) == ["pear", "plum"]
+
+
 def of_an_earlier_version(folder: Path, llm_calls: Any = "per_item") -> None:
     """Makes `run` in a folder one whose digests have only the vote's own criterion, as they once had."""
     judged(folder, rubric_of("apple", "pear"), llm_calls)
@@ -92,7 +118,7 @@ def of_an_earlier_version(folder: Path, llm_calls: Any = "per_item") -> None:
         (folder / "run" / name).unlink(missing_ok=True)
 
     def change(manifest: dict[str, Any]) -> None:
-        del manifest["asking"]["shared_prompts"]
+        del manifest["shared_prompts"], manifest["digests"]
         manifest.update(status="running", completed_at=None)
         manifest.pop("sizes", None)
 

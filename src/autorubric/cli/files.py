@@ -21,6 +21,7 @@ from autorubric.llm.cache import CacheStats, ReplyCache
 from autorubric.llm.config import LLMConfig
 from autorubric.support.blocks import ScalarBlock
 from autorubric.support.chat_tokens import INVISIBLE
+from autorubric.support.names import describe_merged, merge_names
 from autorubric.support.read import TEXT_FORMATS, read_structured
 from autorubric.support.write import write_text_atomic
 
@@ -139,6 +140,8 @@ def validate(
                 dataset = columns.open(file, rubric)
             criteria, items = dataset.num_criteria, len(dataset)
             warnings = _warnings(dataset.rubrics())
+            people = merge_names(rater for item in dataset for rater in item.ratings)
+            warnings += filter(None, [describe_merged(people, "raters")])
             check_texts(file, dataset)
     except FileError as error:
         # Errors of another file, such as the rubric of a dataset, are reported for that file.

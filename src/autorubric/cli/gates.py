@@ -210,13 +210,41 @@ def check_gates(gates: Sequence[MetricGate], found: autorubric.metrics.MetricsRe
             notice(f"{gate.text} is undefined ({reason}), so it cannot reach {gate.least:g}")
             worst = Exit.UNJUDGED
         elif value < gate.least:
-            notice(f"{gate.text} is {value:.3f}, below {gate.least:g}")
+            notice(f"{gate.text} is {value:.3f}, below {gate.least:g}{_why_never(gate, found)}")
             worst = worst or Exit.BELOW
+        if gate.figure in _means():
+            _name_answered_na(gate, found)
         if value is not None and gate.criterion is None and gate.figure in _means():
             done, of = found.defined[_means()[gate.figure]]
             if done < of:
                 notice(f"{gate.text} is the mean over {done} of {of} criteria; it is undefined on the others")
     return worst
+
+
+def _why_never(gate: MetricGate, found: autorubric.metrics.MetricsResult) -> str:
+    """Say that the labels are too few for a bound on sensitivity or specificity; empty if they are not."""
+    label = {"sensitivity": "MET", "specificity": "UNMET"}.get(gate.figure) if gate.low else None
+    n = 0
+    for one in found.per_criterion:
+        if isinstance(one, autorubric.metrics.CriterionMetrics) and gate.criterion in (None, one.name):
+            n += one.support_true if label == "MET" else one.n_samples - one.support_true
+    # Without an error, Wilson's lower bound is n / (n + z²); over criteria, the bound is lower.
+    best = autorubric.metrics.wilson(n, n).low if label and n else None
+    if best is None or best >= gate.least:
+        return ""
+    needed = math.ceil(n * (1 / best - 1) * gate.least / (1 - gate.least)) if gate.least < 1 else None
+    more = f"; label at least {needed} such items" if needed else ""
+    return f"; with {n} answered items labelled {label}, a judge without errors reaches {best:.3f}{more}"
+
+
+def _name_answered_na(gate: MetricGate, found: autorubric.metrics.MetricsResult) -> None:
+    own = [one for one in found.per_criterion if gate.criterion in (None, one.name) and one.answered_na]
+    if own:
+        n, names = sum(one.answered_na for one in own), ", ".join(one.name for one in own)
+        notice(
+            f"{gate.text} excludes {n} cells that the panel answered and whose label has no answer (NA or "
+            f"CANNOT_ASSESS), on {names}"
+        )
 
 
 def _value(gate: MetricGate, found: autorubric.metrics.MetricsResult) -> tuple[float | None, str]:

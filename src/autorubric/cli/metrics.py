@@ -107,8 +107,9 @@ def compare(
 ) -> Exit:
     """Compare a run with an earlier run, item by item.
 
-    Items are matched by id. Their texts may differ, for example when two versions of a system answer the same
-    questions. Verdicts on items that only one run has count as not judged in the other run. Differences are
+    Items are matched by id; without ids, by position if prompts are equal, and otherwise by prompt. Their
+    texts may differ, for example when two versions of a system answer the same questions. Verdicts on items
+    that only one run has count as not judged in the other run. Differences are
     RUN2 - RUN1, with paired confidence intervals over items and p-values from a sign-flip test. P-values for
     criteria are adjusted for multiple comparisons (Holm).
 

@@ -112,8 +112,8 @@ RequestTimeout: TypeAlias = Annotated[
     option(
         "--timeout",
         "S",
-        "Time limit of a request, in seconds.  [default: 60; for a server on this computer, at least ten "
-        "times as long as its first answer took]",
+        "Time limit of a request, in seconds.  [default: 60; for a local server, more if its first answer "
+        "takes over 6 s]",
         callback=demand(lambda seconds: 0 < seconds < math.inf, "a positive number of seconds"),
     ),
 ]
@@ -152,8 +152,8 @@ class PanelOptions(Models):
         option(
             "--max-parallel",
             "N",
-            "Maximum number of concurrent requests to each server.  [default: 512; a server on this computer "
-            "gets 2 at first, and more as long as it answers as fast]",
+            "Maximum number of concurrent requests to each server.  [default: 512; for a local server, 2 at "
+            "first and more while it answers as fast]",
             **range_of(LLMConfig, "max_parallel_requests"),
         ),
     ] = None
@@ -188,9 +188,9 @@ class PanelOptions(Models):
 
     def settings(self) -> dict[str, Any]:
         """Return the settings of models, other than the cache folder."""
-        sampling = {"temperature": self.temperature, "logprobs": self.logprobs}
-        pace = {"timeout": self.timeout, "max_parallel_requests": self.max_parallel}
-        return {**super().settings(), **sampling, **pace, "samples": self.samples}
+        sampling = {"temperature": self.temperature, "logprobs": self.logprobs, "timeout": self.timeout}
+        sampling["max_parallel_requests"] = self.max_parallel
+        return {**super().settings(), **sampling, "samples": self.samples}
 
     def policies(self) -> dict[str, Any]:
         """Return the policies that are set, as arguments of a grader or fields of a run file."""

@@ -13,7 +13,7 @@ from autorubric.datasets.csv_files import make_distinct
 from autorubric.datasets.item import DataItem, is_no_label
 from autorubric.errors import ArgumentError, DatasetError, ReplyError
 from autorubric.rubric.rubric import Rubric
-from autorubric.support.names import clean_name
+from autorubric.support.names import clean_name, match_name
 from autorubric.support.objects import Json
 from autorubric.support.reading_errors import Faults, FilePath, nearest_key, short_repr
 
@@ -57,14 +57,8 @@ _IDS: Final = (
     "session_id conversation_id conv_id"
 )
 """Names of columns of ids, the most specific first; others end in `_id`."""
-_RATERS: Final = (
-    *("rater", "coder", "annotator", "labeller", "labeler", "reviewer", "evaluator", "grader", "assessor"),
-    "worker",
-)
-_PEOPLE: Final = (
-    *_RATERS,
-    *("judge", "expert", "marker", "scorer", "person", "participant", "user", "customer", "agent", "author"),
-)
+_RATERS: Final = "rater coder annotator labeller labeler reviewer evaluator grader assessor worker"
+_PEOPLE: Final = f"{_RATERS} judge expert scorer person participant user customer agent author"
 _REFERENCE_STARTS: Final = ("reference", "expected", "gold", "golden", "ideal", "ground", "target")
 """First words of names that are only references, never texts to grade or prompts."""
 _MODEL_ANSWER: Final = ("model_answer", "model_answer_text")
@@ -148,8 +142,12 @@ def guess_fields(
     own: Collection[str],
     rubric: Rubric | None,
     values: _Values = None,
+    ids: _Values = None,
 ) -> FieldMap | None:
-    """Return a mapping completed with columns that have likely names for the missing fields."""
+    """Return a mapping completed with columns that have likely names for the missing fields.
+
+    `ids` returns the cells of a column of ids, if those of other columns are unknown.
+    """
     _check(fields)
     unknown = [column for column in columns if not _is_own(column, own, rubric)]
     if not fields and not unknown:
@@ -176,8 +174,8 @@ def guess_fields(
     for field, candidates in _candidates(filter(is_text, free), given).items():
         if len(candidates) == 1:
             found[field] = candidates[0]  # type: ignore[literal-required]
-    if "id" not in columns and "id" not in fields and (ids := _likely_ids(free, values)):
-        found["id"] = ids[0]
+    if "id" not in columns and "id" not in fields and (likely := _likely_ids(free, ids or values)):
+        found["id"] = likely[0]
     return found
 
 
@@ -233,33 +231,18 @@ def missing_submission(columns: Sequence[str]) -> str:
 
 def check_kind(first: Mapping[str, Json], faults: Faults, at: FilePath) -> None:
     """Raise an error if the rows of a file, of which `first` is one, are criteria or have rubrics."""
-    if {*first} <= _CRITERION_KEYS and {"weight", "choices"} & first.keys():
+    if {*first} <= {*_CRITERION_KEYS.split()} and {"weight", "choices"} & first.keys():
         faults.add(at, "the file contains criteria, not items; pass it as the rubric (--rubric R, rubric=)")
-    for key in ("rubrics", "rubric_items"):
-        if isinstance(first.get(key), list):
-            message = (
-                f"the rows have criteria under {key!r}, which would not be graded; use from_healthbench for"
-            )
-            hint = "HealthBench rows, and otherwise name the key 'rubric' and use the keys of rubric files"
-            faults.add(at, f"{message} {hint}")
+    if any(isinstance(first.get(key), list) for key in ("rubrics", "rubric_items")):
+        message = "the rows have criteria that would not be graded, under 'rubrics' or 'rubric_items'; use"
+        faults.add(at, f"{message} from_healthbench, or the key 'rubric' and the keys of rubric files")
     faults.raise_as(DatasetError)
 
 
-_CRITERION_KEYS: Final = {
-    *(
-        "name",
-        "title",
-        "text",
-        "description",
-        "requirement",
-        "weight",
-        "points",
-        "type",
-        "choices",
-        "options",
-    ),
-    *("min", "max", "scale_type", "category", "axis", "tags", "gate", "bonus", "when"),
-}
+_CRITERION_KEYS: Final = (
+    "name title text description requirement weight points type choices options min max scale_type category "
+    "axis tags gate bonus when"
+)
 """Keys of criteria in rubric files, also of other tools."""
 
 
@@ -283,25 +266,26 @@ _KNOWN_NAMES: Final = {
 
 def people_columns(columns: Iterable[str]) -> list[str]:
     """Return the columns that name people: such as `annotator`, or otherwise `rater_id` or `labelled_by`."""
-    named = {column: plain_name(column) for column in columns}
-    words = {column: name.rpartition("_")[::2] for column, name in named.items()}
-    return [column for column, name in named.items() if name in _RATERS] or [
+    names = {column: plain_name(column).rpartition("_")[::2] for column in columns}
+    return [column for column, (start, last) in names.items() if not start and last in _RATERS.split()] or [
         column
-        for column, (before, last) in words.items()
-        if (last == "by" and before) or (last in ("id", "name") and before.rpartition("_")[2] in _PEOPLE)
+        for column, (start, last) in names.items()
+        if (start and last == "by")
+        or (last in ("id", "name") and start.rpartition("_")[2] in _PEOPLE.split())
     ]
 
 
-def _likely_ids(free: Iterable[str], values: _Values) -> list[str]:
+def _likely_ids(columns: Iterable[str], values: _Values) -> list[str]:
     """Return the columns that are likely to hold ids and whose cells differ, the likeliest first."""
     known = _IDS.split()
-    named = {column: plain_name(column) for column in free if not column.startswith((TRUTH, META))}
-    people = people_columns(named)
-    likely = sorted((one for one in named if named[one] in known), key=lambda one: known.index(named[one]))
-    others = [one for one, name in named.items() if name.endswith("_id") and one not in {*likely, *people}]
-    unique = [one for one in likely if _are_ids(one, values)]
-    others = [one for one in others if not unique and _are_ids(one, values)]
-    return unique or (others if len(others) == 1 else [])
+    names = {one: plain_name(one) for one in columns if not one.startswith((TRUTH, META))}
+    likely = sorted((one for one in names if names[one] in known), key=lambda one: known.index(names[one]))
+    if unique := [one for one in likely if _are_ids(one, values)]:
+        return unique
+    people = people_columns(names)
+    others = [one for one, name in names.items() if name.endswith("_id") and one not in people]
+    unique = [one for one in others if _are_ids(one, values)]
+    return unique if len(unique) == 1 else []
 
 
 def _are_ids(column: str, values: _Values) -> bool:
@@ -324,7 +308,7 @@ def _likely_labels(
 
 def columns_of_criteria(columns: Iterable[str], criteria: Iterable[str]) -> Iterator[tuple[str, str, str]]:
     """Yield criteria with the columns named like them, the likeliest first, and the form of the name."""
-    by_letters = {plain_name(column).replace("_", ""): column for column in reversed([*columns])}
+    by_letters = {plain_name(one).replace("_", "").replace(".", ""): one for one in reversed([*columns])}
     for name in criteria:
         for form in (one.format(plain_name(name)) for one in _LABEL_NAMES):
             if column := by_letters.get(form.replace("_", "")):
@@ -393,6 +377,7 @@ def _truth_columns(
     else:
         found = dict(given)
     if rubric is not None:
+        found = {match_name(name, rubric.names) or name: column for name, column in found.items()}
         for name in found:
             if name not in rubric.names:
                 hint = nearest_key(name, rubric.names)

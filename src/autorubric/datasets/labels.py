@@ -16,7 +16,6 @@ from autorubric.datasets.item import DataItem, Labels, all_by_name, bind_item
 from autorubric.datasets.ratings import Label, read_labels
 from autorubric.datasets.store import FORMATS
 from autorubric.errors import ArgumentError, DatasetError, ReplyError
-from autorubric.rubric.rubric import Rubric
 from autorubric.support.names import match_name
 from autorubric.support.objects import Json
 from autorubric.support.reading_errors import Faults, nearest_key, short_repr
@@ -126,7 +125,8 @@ class _LabelMerger:
                 continue
             place = self._places[label.item_id]
             rubric = self._dataset.get_item_rubric(place)
-            label = self._as_known(label, rubric)
+            name, rater = match_name(label.criterion, rubric.names), match_name(label.rater, self._raters)
+            label = label.model_copy(update={"criterion": name, "rater": rater or label.rater})
             criterion = rubric.by_name(label.criterion)
             try:
                 bind_item(criterion, self._dataset.items[place]).parse_truth(label.value)
@@ -152,13 +152,6 @@ class _LabelMerger:
         if label.sha256 and label.sha256 != self._dataset.item_fingerprint(place):
             return f"of {label.item_id!r}, whose text has changed since"
         return None
-
-    def _as_known(self, label: Label, rubric: Rubric) -> Label:
-        """Return the label with the names of its criterion and rater as in the dataset."""
-        names = match_name(label.criterion, rubric.names), match_name(label.rater, self._raters)
-        update = {"criterion": names[0], "rater": names[1] or label.rater}
-        same = update["criterion"] == label.criterion and update["rater"] == label.rater
-        return label if same else label.model_copy(update=update)
 
     def keep_last(self, labels: Sequence[Label]) -> list[Label]:
         """Return each rater's last label for each criterion of an item, by time and then by order."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import warnings
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -19,7 +18,7 @@ from autorubric.errors import DatasetError, ReplyError
 from autorubric.rubric.rubric import Rubric
 from autorubric.support.field_types import NonEmptyText
 from autorubric.support.json_text import parse_json
-from autorubric.support.names import describe_merged, match_name, merge_names
+from autorubric.support.names import match_name, merge_names
 from autorubric.support.objects import Json
 from autorubric.support.read import format_fault, format_of, read_structured
 from autorubric.support.reading_errors import Faults, FilePath, SyntaxFault, nearest_key, short_repr
@@ -118,12 +117,8 @@ def read_long_table(
     tell: Receives the columns that were chosen, if they have other names.
     """
     rows = _read_rows(path, tell, [*criteria], probabilities or {})
-    types = dict.fromkeys(row.rater_type for row in rows)
-    names = {kind: merge_names(one.rater for one in rows if one.rater_type == kind) for kind in types}
-    for merged in (describe_merged(first, f"{path}: raters") for first in names.values()):
-        if merged:
-            warnings.warn(merged, stacklevel=2)
-    return [row._replace(rater=names[row.rater_type][row.rater]) for row in rows]
+    names = merge_names((row.rater for row in rows), f"{path}: raters")
+    return [row._replace(rater=names[row.rater]) for row in rows]
 
 
 def _read_rows(
@@ -221,9 +216,7 @@ def read_labels(paths: Iterable[str | Path]) -> list[Label]:
     Names of raters that are equal after folding are merged, with a warning.
     """
     labels = [label for path in paths for label in _read_label_file(path)]
-    names = merge_names(label.rater for label in labels)
-    if merged := describe_merged(names, "raters"):
-        warnings.warn(merged, stacklevel=2)
+    names = merge_names((label.rater for label in labels), "raters")
     return [one.model_copy(update={"rater": names[one.rater]}) for one in labels]
 
 

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+from autorubric.criteria.base import BaseCriterion
 from autorubric.criteria.values import Submission
 from autorubric.rubric.rubric import Rubric
 from autorubric.support.objects import Json
 
 if TYPE_CHECKING:
-    from autorubric.grading.plan import VoteKey
     from autorubric.llm.config import LLMConfig
     from autorubric.scoring.reports import EnsembleEvaluationReport
     from autorubric.scoring.votes import JudgeVote, Listener, Votes
+
+VoteKey: TypeAlias = tuple[str, str, int, tuple[str, ...]]
+"""Key of a vote on a task: criterion, judge, sample and order of the candidates."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,8 +47,12 @@ class GradingTask:
     requests_left: Mapping[VoteKey, int] | None = None
 
 
-SHARED_PROMPTS: Final = "shared_prompts"
-"""Entry of `GraderDescription.asking` about judges that are asked about several criteria in one prompt."""
+def prompts_of(rubric: Rubric, size: int) -> list[list[BaseCriterion]]:
+    """Return the criteria of each prompt with at most `size` of them (0 for all); comparisons are apart."""
+    asked = [one for one in rubric if one.check is None]
+    kinds = [[one for one in asked if (one.level == "ranking") == compared] for compared in (False, True)]
+    step = size or max(1, len(asked))
+    return [own[at : at + step] for own in kinds for at in range(0, len(own), step)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,13 +60,20 @@ class GraderDescription:
     """The description of a grader in a run's manifest.
 
     Attributes:
-        asking: Settings that the votes depend on: judges, prompts and sampling; the number of criteria in one
-            prompt (0 for all) for each judge that is asked about several.
+        asking: Settings that the votes depend on: judges, prompts and sampling.
         deciding: Settings for combining votes; if they change, stored votes are rescored without new calls.
+        shared_prompts: Number of criteria in one prompt, 0 for all, by judge.
     """
 
     asking: Mapping[str, Json]
     deciding: Mapping[str, Json]
+    shared_prompts: Mapping[str, int] = field(default_factory=dict)
+
+    def entries(self) -> dict[str, Json]:
+        """Return the entries in a manifest, in which tuples are lists."""
+        names = ("asking", "deciding", "shared_prompts")
+        entries: dict[str, Json] = json.loads(json.dumps({name: dict(getattr(self, name)) for name in names}))
+        return entries
 
 
 class Grader(ABC):

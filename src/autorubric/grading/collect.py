@@ -11,9 +11,8 @@ from typing import Any
 
 from autorubric.criteria.conditions import find_check
 from autorubric.errors import BudgetError, JudgeError
-from autorubric.grading.base import GradingTask
-from autorubric.grading.plan import JudgeCall, VoteKey
-from autorubric.judges.base import BatchJudge
+from autorubric.grading.base import GradingTask, VoteKey
+from autorubric.grading.plan import JudgeCall
 from autorubric.judges.vote import Cast, cast_in_threads, cast_vote, cast_votes
 from autorubric.llm.budget import whole_budget
 from autorubric.scoring.early_stopping import can_stop, votes_needed, weights_matter
@@ -143,22 +142,20 @@ async def request_votes(
 
 
 def group_calls(calls: Sequence[JudgeCall], size: int) -> list[list[JudgeCall]]:
-    """Group calls into requests of `size` criteria (0 for all), or as many as the judge takes."""
-    groups: dict[tuple[str, int, tuple[str, ...]], list[JudgeCall]] = {}
+    """Group calls into requests of at most `size` criteria (0 for all), or as many as the judge takes."""
+    groups: dict[tuple[str, int, tuple[str, ...], int], list[JudgeCall]] = {}
     alone = []
     for call in calls:
-        whole = call.member.asks_whole_items
-        if (size == 1 and not whole) or not isinstance(call.member.judge, BatchJudge):
+        count = call.member.per_prompt(size)
+        if count == 1:
             alone.append([call])
         else:
-            # Comparative criteria share a request only if they show the candidates in the same order.
-            key = (call.member.judge_id, call.request.sample, call.request.order)
+            # Comparative criteria share a request only if they show the candidates in the same order. Calls
+            # that are repeated share no prompt with other criteria than at first.
+            part = call.place // count if count else 0
+            key = (call.member.judge_id, call.request.sample, call.request.order, part)
             groups.setdefault(key, []).append(call)
-    shared = []
-    for group in groups.values():
-        step = (not group[0].member.asks_whole_items and size) or len(group)
-        shared += [group[start : start + step] for start in range(0, len(group), step)]
-    return [*alone, *shared]
+    return [*alone, *groups.values()]
 
 
 async def _run_all(work: Sequence[Callable[[], Coroutine[Any, Any, None]]]) -> None:

@@ -14,8 +14,7 @@ from autorubric.criteria.comparative import ComparativeCriterion
 from autorubric.criteria.criterion import Criterion, CriterionOption
 from autorubric.criteria.values import Submission
 from autorubric.errors import ArgumentError
-from autorubric.grading.base import SHARED_PROMPTS, Grader, GraderDescription
-from autorubric.judges.base import BatchJudge
+from autorubric.grading.base import Grader, GraderDescription
 from autorubric.judges.panel import panel_members
 from autorubric.judges.prompts import Material, PromptQuestion, compose, compose_batch
 from autorubric.scoring.calibration import ProbabilityCalibration, read_calibrations
@@ -293,17 +292,10 @@ class CriterionGrader(Grader):
             },
             "few_shot": None if pool is None else {**pool.config.model_dump(), "examples": pool.digest},
         }
-        # Absent without such judges, as in the manifests of earlier versions.
-        if shared := {
-            member.judge_id: 0 if member.asks_whole_items else self.criteria_per_call
-            for member in self.members
-            if (member.asks_whole_items or self.criteria_per_call != 1)
-            and isinstance(member.judge, BatchJudge)
-        }:
-            asking[SHARED_PROMPTS] = shared
         deciding = self.policy.model_dump(mode="json")
         deciding["judge_weights"] = {member.judge_id: member.weight for member in self.members}
-        return GraderDescription(asking=asking, deciding=deciding)
+        shared = {member.judge_id: member.per_prompt(self.criteria_per_call) for member in self.members}
+        return GraderDescription(asking=asking, deciding=deciding, shared_prompts=shared)
 
     async def aclose(self) -> None:
         """Close the judges' connections; grading again reopens them."""

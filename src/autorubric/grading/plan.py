@@ -9,7 +9,7 @@ import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -17,7 +17,7 @@ from autorubric.criteria.base import BaseCriterion
 from autorubric.criteria.values import Submission
 from autorubric.datasets.dataset import RubricDataset, labelled_answers
 from autorubric.errors import ArgumentError
-from autorubric.grading.base import GradingTask
+from autorubric.grading.base import GradingTask, VoteKey, prompts_of
 from autorubric.judges.base import CHECK_JUDGE_ID, JudgeRequest, ReferenceJudge, is_blank
 from autorubric.judges.function import CheckJudge
 from autorubric.judges.panel import JudgeLike, PanelMember
@@ -160,9 +160,6 @@ def _alternate_labels(labelled: Sequence[_Labelled]) -> Iterator[_Labelled]:
         yield from (found for found in turn if found is not None)
 
 
-VoteKey: TypeAlias = tuple[str, str, int, tuple[str, ...]]
-"""Key of a vote on a task: criterion, judge, sample and order of the candidates."""
-
 # The planner does what `__post_init__` does, for all requests on a criterion at once.
 _make_request: Final = maker_of(JudgeRequest)
 _CHECK_MEMBER: Final = PanelMember(judge=CheckJudge(), judge_id=CHECK_JUDGE_ID, weight=1.0, samples=1)
@@ -175,11 +172,13 @@ class JudgeCall(NamedTuple):
         member: The judge that casts the vote, with its settings in the panel.
         request: The request to the judge.
         key: Key of the vote within the task.
+        place: Index of the criterion among those that can share a prompt.
     """
 
     member: PanelMember
     request: JudgeRequest
     key: VoteKey
+    place: int = 0
 
     @classmethod
     def of(cls, member: PanelMember, request: JudgeRequest) -> JudgeCall:
@@ -228,8 +227,9 @@ class Planner:
                     demand_images(one)
         seeds = Seeds(self.seed, task.item_id or task.submission.text or "")
         calls: list[JudgeCall] = []
+        places = {one.name: place for group in prompts_of(task.rubric, 0) for place, one in enumerate(group)}
         for criterion in task.rubric:
-            calls += self._calls_on(criterion, task, seeds)
+            calls += self._calls(criterion, task, seeds, places.get(criterion.name, 0))
         return tuple(calls)
 
     def _system_prompt(self, criterion: BaseCriterion) -> str | None:
@@ -237,7 +237,7 @@ class Planner:
             return self.system_prompt
         return self.multi_choice_system_prompt
 
-    def _calls_on(self, criterion: BaseCriterion, task: GradingTask, seeds: Seeds) -> list[JudgeCall]:
+    def _calls(self, criterion: BaseCriterion, task: GradingTask, seeds: Seeds, at: int) -> list[JudgeCall]:
         """Return all calls for one criterion: one per judge, sample and order of presentation."""
         name, submission, reference = criterion.name or "", task.submission, task.reference_submission
         bound = criterion.bind(submission)
@@ -271,7 +271,7 @@ class Planner:
                         presentation=number,
                         requests_left=task.requests_left and task.requests_left.get(key),
                     )
-                    calls.append(JudgeCall(member, request, key))
+                    calls.append(JudgeCall(member, request, key, at))
         return calls
 
     def _demand_reference(self, task: GradingTask) -> None:

@@ -326,21 +326,18 @@ class DecisionModelJudge:
         asking = Asking(self.contract, requests)
         submissions, compared = (requests[0].submission,), bool(show_request(requests[0]).names)
         failures: Sequence[Outcome] = [ReplyError("no answer")] * len(requests)
-        allowance = self.client.allowance(least_left(requests))
+        left = least_left(requests)
         try:
-            reply = await ask_model(
-                self.client, asking.question, submissions, compared=compared, allowance=allowance
-            )
+            reply = await ask_model(self.client, asking.question, submissions, compared=compared, left=left)
         except BudgetError as error:
             return [error] * len(requests)
         except JudgeError as error:
-            if allowance.left and self._learns_limit(error, asking):
-                return await self.ask_many([replace(one, requests_left=allowance.left) for one in requests])
+            left = error.requests_left
+            if left != 0 and self._learns_limit(error, asking):
+                return await self.ask_many([replace(one, requests_left=left) for one in requests])
             failures = shared_error(error, len(requests))
             told: dict[str, Any] = {"usage": error.usage, "cost": error.cost, "model": error.selected_model}
-            exchanged = VoteExchange(
-                messages=error.messages, replies=error.replies, requests_left=error.requests_left
-            )
+            exchanged = VoteExchange(messages=error.messages, replies=error.replies, requests_left=left)
             first = JudgeReply(answer=None, exchanged=exchanged, **told)
         else:
             assert reply.exchange is not None

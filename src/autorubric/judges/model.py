@@ -30,7 +30,7 @@ from autorubric.judges.token_probabilities import Certainty, TokenText, certaint
 from autorubric.llm.client import LLMClient
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.reply_json import bare_word, parse_reply
-from autorubric.llm.transport import Allowance, Exchange, ModelQuestion
+from autorubric.llm.transport import Exchange, ModelQuestion
 from autorubric.scoring.votes import VoteExchange
 from autorubric.support.objects import Json
 
@@ -109,19 +109,21 @@ class ModelJudge:
         if not keyed:
             return await self._answer_each(requests, {})
         ordered = _shuffle(keyed, requests[0].seed)
-        allowance = self.client.allowance(least_left(requests))
+        first = requests[0]
+        if (few := least_left(requests)) is not None:
+            first = replace(first, requests_left=few)
         prompt_for, read = partial(self._shared_prompt, ordered, requests), partial(_read_batch, keyed)
         try:
-            reply = await self._ask_model(requests[0], ordered[0][1][1], prompt_for, read, allowance)
+            reply = await self._ask_model(first, ordered[0][1][1], prompt_for, read)
         except ReplyError as error:
-            replies = await self._answer_each(self._after_shared(requests, allowance), {})
+            replies = await self._answer_each(requests, {}, error.requests_left)
             return [_add_spending(replies[0], error), *replies[1:]]
         except ProviderError as error:
             return shared_error(error, len(requests))
         answered = {key: keyed[key] for key in reply.answer or ()}
         certainties = self._certainties(reply.exchange, answered)
-        requests = self._after_shared(requests, allowance)
-        return await self._answer_each(requests, _batch_replies(reply, keyed, certainties))
+        left = None if reply.exchange is None else reply.exchange.requests_left
+        return await self._answer_each(requests, _batch_replies(reply, keyed, certainties), left)
 
     @property
     def models(self) -> tuple[LLMConfig, ...]:
@@ -153,16 +155,18 @@ class ModelJudge:
         """Close the model's connections; the next request reopens them."""
         await self.client.aclose()
 
-    def _after_shared(self, requests: Sequence[JudgeRequest], shared: Allowance) -> list[JudgeRequest]:
-        """Return requests that may follow a shared one, of which each vote sent its part."""
-        left = shared.most - math.ceil(shared.sent / len(requests))
-        return [replace(request, requests_left=left) for request in requests]
-
     async def _answer_each(
-        self, requests: Sequence[JudgeRequest], found: Mapping[str, JudgeReply]
+        self, requests: Sequence[JudgeRequest], found: Mapping[str, JudgeReply], left: int | None = None
     ) -> Sequence[Outcome]:
-        """Return the replies found, and the replies to separate requests about the other criteria."""
+        """Return the replies found, and the replies to separate requests about the other criteria.
+
+        left: Number of requests left after shared ones, of which each vote sent its part.
+        """
         missing = [request for request in requests if (request.criterion.name or "") not in found]
+        if missing and left is not None:
+            before = self.client.allowance(least_left(requests)).left
+            left = before - math.ceil((before - left) / len(requests))
+            missing = [replace(request, requests_left=left) for request in missing]
         names = [request.criterion.name or "" for request in missing]
         alone = await asyncio.gather(*(self._ask_alone(request) for request in missing))
         replies = {**found, **dict(zip(names, alone, strict=True))}
@@ -180,7 +184,6 @@ class ModelJudge:
         shown: Shown,
         prompt_for: Callable[[Submission], ComposedPrompt],
         read: Callable[[Any, str], ReadT],
-        allowance: Allowance | None = None,
     ) -> Awaitable[Reply[ReadT]]:
         demand_text(self.judge_id, request)
         bare = request.criterion.takes_bare
@@ -194,11 +197,9 @@ class ModelJudge:
 
             return ModelQuestion(prompt.messages, decode, prompt.schema, request.sample)
 
-        allowance = allowance or self.client.allowance(request.requests_left)
+        names, left = bool(shown.names), request.requests_left
         # Not a coroutine: thousands of calls may wait at a time, and each would keep another frame.
-        return ask_model(
-            self.client, question_of, (request.submission,), compared=bool(shown.names), allowance=allowance
-        )
+        return ask_model(self.client, question_of, (request.submission,), compared=names, left=left)
 
     def _certainties(self, exchange: Exchange[Any] | None, answered: _Keyed) -> dict[str, Certainty]:
         """Return the certainty of each answer in a reply; warn once of each reason for no probabilities."""

@@ -16,6 +16,7 @@ from autorubric.datasets.dataset import RubricDataset
 from autorubric.errors import ArgumentError, FileError
 from autorubric.judges.base import (
     CHECK_JUDGE_ID,
+    BatchJudge,
     ClosableJudge,
     DescribedJudge,
     Judge,
@@ -75,6 +76,11 @@ class PanelMember:
     def asks_whole_items(self) -> bool:
         """Whether the judge is asked about all criteria of an item together, whatever the grader says."""
         return getattr(type(self.judge), "asks_whole_items", False) is True
+
+    def per_prompt(self, size: int) -> int:
+        """Return the number of criteria, 0 for all, in a prompt of a grader that asks about `size`."""
+        size = 0 if self.asks_whole_items else size
+        return size if size != 1 and isinstance(self.judge, BatchJudge) else 1
 
     @property
     def is_offline(self) -> bool:

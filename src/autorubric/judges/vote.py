@@ -42,13 +42,6 @@ Clock = Callable[[], float]
 """Returns the seconds since an arbitrary fixed time, as `time.perf_counter` does."""
 
 
-class Duration(NamedTuple):
-    """The time that a vote took, in seconds."""
-
-    latency: float | None  # from sending the last request to its reply; None if unknown
-    wait: float  # before that
-
-
 class Cast(NamedTuple):
     """A vote with its message exchange and error."""
 
@@ -59,17 +52,16 @@ class Cast(NamedTuple):
 
 async def cast_vote(member: PanelMember, request: JudgeRequest, *, clock: Clock = time.perf_counter) -> Cast:
     """Request one vote from a judge in a panel and return it; an error becomes a failed vote."""
-    started = asked = clock()
+    started = clock()
     outcome: JudgeReply | JudgeError
     try:
         if (problem := request.criterion.why_inapplicable(request.submission)) is not None:
             raise JudgeError(problem)
         async with _count_call(member, request):
-            asked = clock()
             outcome = reply_of(await call_judge(member.judge.ask, request, member.judge_id))
     except JudgeError as error:
         outcome = error
-    return _make_cast(member, request, outcome, Duration(clock() - asked, asked - started))
+    return _make_cast(member, request, outcome, clock() - started)
 
 
 async def cast_votes(
@@ -78,14 +70,13 @@ async def cast_votes(
     """Request votes on criteria of one item together; a call beyond the budget gives its `BudgetError`."""
     if len(requests) == 1 or not isinstance(member.judge, BatchJudge):
         return [await cast_vote(member, request, clock=clock) for request in requests]
-    started = asked = clock()
+    started = clock()
     try:
         async with _count_call(member, *requests):
-            asked = clock()
             outcomes = await ask_judge_many(member.judge, requests, judge_id=member.judge_id)
     except JudgeError as error:
         outcomes = shared_error(error, len(requests))
-    seconds = Duration(clock() - asked, asked - started)
+    seconds = clock() - started
     return [
         outcome if isinstance(outcome, BudgetError) else _make_cast(member, request, outcome, seconds)
         for request, outcome in zip(requests, outcomes, strict=True)
@@ -126,8 +117,7 @@ async def cast_in_threads(
     failures: list[BudgetError] = []
 
     def end(place: int, seconds: float, outcome: Outcome) -> None:
-        duration = Duration(seconds, 0.0)
-        done = outcome if isinstance(outcome, BudgetError) else _make_cast(*calls[place], outcome, duration)
+        done = outcome if isinstance(outcome, BudgetError) else _make_cast(*calls[place], outcome, seconds)
         failure = report(place, done)
         if isinstance(failure, BudgetError):
             failures.append(failure)
@@ -185,13 +175,11 @@ async def _outcome_of(member: PanelMember, result: asyncio.Future[Any]) -> Outco
 
 
 def _make_cast(
-    member: PanelMember, request: JudgeRequest, outcome: JudgeReply | JudgeError, seconds: Duration
+    member: PanelMember, request: JudgeRequest, outcome: JudgeReply | JudgeError, seconds: float | None
 ) -> Cast:
     if BATCHES.get() is not None and not member.counts_as_call:
         # The time to read a reply of a batch says nothing of the model.
-        seconds = Duration(None, 0.0)
-    elif (own := outcome.seconds) is not None and seconds.latency is not None:
-        seconds = Duration(own, max(0.0, seconds.wait + seconds.latency - own))
+        seconds = None
     if isinstance(outcome, JudgeError):
         return _failed_cast(member, request, outcome, seconds)
     if not outcome.asked:
@@ -223,7 +211,7 @@ def _vote(member: PanelMember, request: JudgeRequest, **fields: Any) -> JudgeVot
 
 
 def _answered_vote(
-    member: PanelMember, request: JudgeRequest, outcome: JudgeReply, answer: Answer, seconds: Duration
+    member: PanelMember, request: JudgeRequest, outcome: JudgeReply, answer: Answer, seconds: float | None
 ) -> JudgeVote:
     level = request.criterion.level
     is_choice = level == "ordinal" or level == "nominal"
@@ -251,9 +239,16 @@ def _answered_vote(
         shown=outcome.shown,
         token_usage=outcome.usage,
         completion_cost=outcome.cost,
-        latency_seconds=seconds.latency,
-        wait_seconds=round(seconds.wait, 3),
+        latency_seconds=seconds if seconds is None or outcome.seconds is None else outcome.seconds,
+        wait_seconds=_wait_of(outcome, seconds),
     )
+
+
+def _wait_of(outcome: JudgeReply | JudgeError, seconds: float | None) -> float:
+    """Return the part of the seconds of a vote that was before its last request, to the millisecond."""
+    if seconds is None or outcome.seconds is None:
+        return 0.0
+    return max(0.0, round(seconds - outcome.seconds, 3))
 
 
 def read_answer(request: JudgeRequest, reply: JudgeReply) -> Answer:
@@ -290,7 +285,7 @@ def _failed_cast(
     member: PanelMember,
     request: JudgeRequest,
     error: JudgeError,
-    seconds: Duration,
+    seconds: float | None,
     exchanged: VoteExchange | None = None,
 ) -> Cast:
     if isinstance(error, JudgeCodeError) and error.place not in member.logged:
@@ -305,8 +300,8 @@ def _failed_cast(
         model=error.selected_model,
         token_usage=error.usage,
         completion_cost=error.cost,
-        latency_seconds=seconds.latency,
-        wait_seconds=round(seconds.wait, 3),
+        latency_seconds=seconds if seconds is None or error.seconds is None else error.seconds,
+        wait_seconds=_wait_of(error, seconds),
     )
     return Cast(vote=vote, exchanged=exchanged or _exchange_of(error), error=error)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final, Self, TypeVar, overload
@@ -15,7 +16,7 @@ from autorubric.errors import ArgumentError, ProviderError, ReplyError
 from autorubric.llm.cache import CacheStats
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.reply_json import parse_reply_json
-from autorubric.llm.retry import RetryPolicy
+from autorubric.llm.retry import most_requests
 from autorubric.llm.route import Route
 from autorubric.llm.transport import (
     Allowance,
@@ -79,13 +80,11 @@ def _with_text(question: ModelQuestion[T], reply: ModelReply) -> ModelReply:
     """Return a reply without text with its reasoning as the text, if that is a whole answer."""
     # Servers with a parser of reasoning take an answer for reasoning if no end mark precedes it.
     said, is_finished = (reply.reasoning or "").strip(), reply.finish_reason == "stop"
-    if reply.text.strip() or not (question.schema and is_finished and said[:1] == "{" and said[-1:] == "}"):
-        return reply
-    try:
-        question.decode(said)
-    except ReplyError:
-        return reply
-    return reply._replace(text=said, reasoning=None)
+    if question.schema and is_finished and not reply.text.strip() and said[:1] + said[-1:] == "{}":
+        with suppress(ReplyError):
+            question.decode(said)
+            return reply._replace(text=said, reasoning=None)
+    return reply
 
 
 def _answer(question: ModelQuestion[T], reply: ModelReply) -> T | None:
@@ -93,10 +92,7 @@ def _answer(question: ModelQuestion[T], reply: ModelReply) -> T | None:
     if reply.refusal is not None:
         return None
     if reply.reasoning and not reply.text.strip():
-        raise ReplyError(
-            "the reply is empty: its whole text is in the field of the reasoning (reasoning_content or "
-            "reasoning), and is not a finished answer; answer after the reasoning"
-        )
+        raise ReplyError("the reply is empty, and its reasoning_content or reasoning is no finished answer")
     if reply.finish_reason == "length" and question.schema is not None and "{" not in reply.text:
         # A bare `1` may be the beginning of `10`.
         raise ReplyError("there is no JSON object in it")
@@ -136,6 +132,7 @@ def _exchange(
         attempted=tally.attempted,
         tokens=reply.tokens,
         seconds=tally.allowance.seconds,
+        requests_left=None if cached else tally.allowance.left,
     )
 
 
@@ -257,15 +254,13 @@ class LLMClient:
 
     def allowance(self, left: int | None = None) -> Allowance:
         """Return the requests that may be sent for one vote, `left` of them if some were sent before."""
-        most = RetryPolicy(max_retries=self.config.max_retries).most_requests
+        most = most_requests(self.config.max_retries)
         return Allowance(most, 0 if left is None else max(0, most - left))
 
     async def converse(self, question: ModelQuestion[T], allowance: Allowance | None = None) -> Exchange[T]:
         """Send a question and return the exchange; the errors are the same as in `ask`.
 
-        Args:
-            question: The question.
-            allowance: The requests that may be sent; None for those of a new vote.
+        allowance: The requests that may be sent; None for those of a new vote.
         """
         if not question.messages:
             raise ArgumentError("messages is empty; pass at least one message")

@@ -50,10 +50,6 @@ def without_contradictions(pairs: Sequence[tuple[str, Json]]) -> dict[str, Json]
     return found | {key: None for key, value in pairs if value != found[key]}
 
 
-def _parse(raw: bytes) -> Json:
-    return json.loads(raw.decode("utf-8"), object_pairs_hook=without_contradictions)
-
-
 def decisions_in(envelope: Json, model: str) -> ModelReply | None:
     """Return the reply in an envelope of answers, by question or in their order; None if it has none."""
     answers = envelope.get("answers") if isinstance(envelope, dict) else None
@@ -66,8 +62,9 @@ def decisions_in(envelope: Json, model: str) -> ModelReply | None:
     return ModelReply(text, served if served and isinstance(served, str) else model, usage_of(usage))
 
 
+_PARSE: Final = partial(json.loads, object_pairs_hook=without_contradictions)
 WIRES: Final[Mapping[str, Wire]] = {
-    f"{contract}_decisions": Wire(partial(_url, path), _body, decisions_in, "an answer to questions", _parse)
+    f"{contract}_decisions": Wire(partial(_url, path), _body, decisions_in, "an answer to questions", _PARSE)
     for contract, path in (("systemone", "/systemone"), ("openai", "/decisions"))
 }
 """The wire of each transport, which is the contract followed by `_decisions`."""

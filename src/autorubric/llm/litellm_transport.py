@@ -321,6 +321,7 @@ class LiteLLMTransport:
             retry_after=retry_after_of(_headers_of(error)),
             had_schema=request.schema is not None,
             key=self._key_note,
+            address=self._config.api_base or "" if prefix_of(request.model) in OPENAI_COMPATIBLE else "",
         )
         if isinstance(error, litellm.ContentPolicyViolationError) or is_filtered(failure):
             return refusal_of(failure, self._mask)

@@ -31,6 +31,7 @@ from autorubric.llm.provider_errors import (
     refusal_of,
     retry_after_of,
     unreachable,
+    version_advice,
 )
 from autorubric.llm.specs import Mask
 from autorubric.llm.transport import LARGEST_ANSWER, ModelReply, ModelRequest
@@ -143,14 +144,15 @@ class OpenAITransport:
         envelope = _json(raw, self._wire.parse)
         if envelope is _NO_JSON:
             start = self._mask.error(raw.decode("utf-8", "replace"))[:_SHOWN]
-            raise self._failure(ServerError, f"the response from {self._url} is not JSON: {start!r}")
+            what = f"the response from {self._url} is not JSON: {start!r}{version_advice(self._url)}"
+            raise self._failure(ServerError, what)
         fault = error_in(envelope)
         if fault is not None:
             return self._refuse(request, fault[0] or status, fault[1], None)
         reply = self._wire.read(envelope, request.model)
         if reply is None:
             what = f"the response from {self._url} is not {self._wire.expected}; check api_base"
-            raise self._failure(ServerError, what)
+            raise self._failure(ServerError, what + version_advice(self._url))
         return self._mask.reply(reply)
 
     def _refuse(self, request: ModelRequest, status: int, text: str, retry_after: float | None) -> ModelReply:

@@ -25,14 +25,14 @@ class RetryPolicy:
     max_wait: float = 60.0  # in seconds, unless the provider asks for more; see `patience`
 
     @property
-    def most_requests(self) -> int:
-        """Maximum number of requests for one vote, on every path."""
-        return 3 * (self.max_retries + 1)
-
-    @property
     def patience(self) -> float:
         """Maximum number of seconds after its first failure that a request waits as the provider asks."""
         return self.max_retries * self.max_wait
+
+
+def most_requests(max_retries: int) -> int:
+    """Return the maximum number of requests for one vote, on every path."""
+    return 3 * (max_retries + 1)
 
 
 @dataclass(slots=True)
@@ -75,11 +75,9 @@ def wait_seconds(attempt: int, retry_after: float | None, policy: RetryPolicy, r
     return max(drawn, requested_wait(retry_after, rng))
 
 
-def repeat_seconds(sent: int, policy: RetryPolicy, rng: random.Random) -> float:
+def repeat_seconds(sent: int, policy: RetryPolicy) -> float:
     """Return the minimum seconds to wait after `sent` requests for a vote, whatever the reason to repeat."""
-    # A rejected request waits no longer, because it then queues with the others under the limits that were
-    # lowered by its rejection.
-    return rng.uniform(0.5, 1.0) * min(policy.max_wait, _FIRST_REPEAT * 2.0 ** min(sent - 1, 60))
+    return min(policy.max_wait, _FIRST_REPEAT * 2.0 ** min(sent - 1, 60))
 
 
 def requested_wait(retry_after: float | None, rng: random.Random) -> float:
@@ -88,8 +86,8 @@ def requested_wait(retry_after: float | None, rng: random.Random) -> float:
     return 0.0 if retry_after is None else retry_after * (1.0 + 0.1 * rng.random())
 
 
-_FIRST_REPEAT = 0.1
-"""Maximum seconds between the first two requests for a vote, unless an error or a provider asks for more."""
+_FIRST_REPEAT = 0.05
+"""Minimum seconds between the first two requests for a vote; doubled for each further one."""
 
 _LISTENER: ContextVar[Callable[[TransientError], None] | None] = ContextVar("_LISTENER", default=None)
 
@@ -131,11 +129,11 @@ class Retry(TransportLayer):
     async def send(self, request: ModelRequest) -> ModelReply:
         tries: _Tries | None = None
         policy = self._policy
-        allowance = request.allowance or Allowance(policy.most_requests)
+        allowance = request.allowance or Allowance(most_requests(policy.max_retries))
         if _ONCE.get():
             policy = replace(policy, max_wait=min(policy.max_wait, _LONGEST_FIRST_WAIT))
         if allowance.sent:
-            await self._sleep(repeat_seconds(allowance.sent, policy, self._rng))
+            await self._sleep(repeat_seconds(allowance.sent, policy))
         while True:
             allowance.sent += 1
             try:
@@ -152,9 +150,12 @@ class Retry(TransportLayer):
                     error.add_note(f"Tried {max(1, tries.failed.total() + tries.put_off)} times.")
                     raise
                 if asks_to_wait(error):
+                    # No longer, because the request then queues with the others under the limits that were
+                    # lowered by its rejection.
                     left = max(_FIRST_REPEAT, policy.patience - (self._clock() - tries.since))
-                    wait = min(left, repeat_seconds(allowance.sent, policy, self._rng))
-                    wait = max(wait, requested_wait(error.retry_after, self._rng))
+                    wait = self._rng.uniform(1.0, 2.0) * repeat_seconds(allowance.sent, policy)
+                    asked = requested_wait(error.retry_after, self._rng)
+                    wait = max(min(wait, left, policy.max_wait), asked)
                 else:
                     attempt = tries.failed[type(error)]
                     wait = wait_seconds(attempt, error.retry_after, policy, self._rng)

@@ -55,8 +55,6 @@ _NOT_SUPPORTED = re.compile(
     re.IGNORECASE,
 )
 """Matches errors about a parameter that the model does not support, or only with its default value."""
-_SYSTEM = "system"
-"""The entry in `ModelReply.dropped_params` for a system message that was sent as part of the user's."""
 
 _DEFAULT_PARALLEL = 512
 """Default maximum of concurrent requests to a provider, below the usual limit on open files."""
@@ -169,8 +167,7 @@ class Route:
         """Return the messages of the request in the form that got the reply."""
         if request.schema is not None and "response_format" in reply.dropped_params:
             request = _with_schema_in_prompt(request)
-        merged = _SYSTEM in reply.dropped_params
-        return without_system(request.messages) if merged else request.messages
+        return without_system(request.messages) if "system" in reply.dropped_params else request.messages
 
     async def send(self, request: ModelRequest) -> ModelReply:
         """Return the reply to the request, sent again without parts that the provider does not support."""
@@ -198,7 +195,7 @@ class Route:
         if request.schema is not None and sent.schema is None:
             dropped.append("response_format")
         if request.messages[0].role != sent.messages[0].role:
-            dropped.append(_SYSTEM)
+            dropped.append("system")
         return reply._replace(dropped_params=(*reply.dropped_params, *dropped)) if dropped else reply
 
     def note_cut_off(self, reply: ModelReply) -> None:
@@ -218,8 +215,9 @@ class Route:
         if sent.messages[0].role == "system" and refuses_roles(str(error)):
             self._takes_system = False
             return request
-        if type(error) is RequestRefusedError and (name := _refused_param(sent, str(error))):
-            self._refused_params += (name,)
+        is_unsupported = type(error) is RequestRefusedError and _NOT_SUPPORTED.search(str(error))
+        if is_unsupported and (named := [p for p in _OPTIONAL if p in sent.params and p in str(error)]):
+            self._refused_params += (named[0],)
             return request
         if sent.schema is None:
             raise error
@@ -242,13 +240,6 @@ class Route:
         await self.transport.aclose()
         if self.cache is not None:
             self.cache.close()
-
-
-def _refused_param(sent: ModelRequest, said: str) -> str | None:
-    """Return a parameter that an error reports as unsupported by the model; None if it reports none."""
-    if not _NOT_SUPPORTED.search(said):
-        return None
-    return next((one for one in _OPTIONAL if one in sent.params and re.search(rf"\b{one}\b", said)), None)
 
 
 def _with_schema_in_prompt(request: ModelRequest) -> ModelRequest:

@@ -59,22 +59,14 @@ class ReplySchema:
 
 @dataclass(slots=True, eq=False)
 class Allowance:
-    """The requests that may be sent for one vote, and the time of the last one.
-
-    Attributes:
-        most: Maximum number of requests, whatever the reason for each: the first one, retries, replies that
-            could not be read, features that the provider refused, or a text that was too long.
-        sent: Number of requests sent so far.
-        seconds: Seconds from sending the last request to its reply or error; None before the first one.
-    """
+    """The requests that may be sent for one vote, whatever the reason for each of them."""
 
     most: int
     sent: int = 0
-    seconds: float | None = None
+    seconds: float | None = None  # from sending the last request to its reply or error
 
     @property
     def left(self) -> int:
-        """Number of requests that may still be sent."""
         return max(0, self.most - self.sent)
 
 
@@ -186,6 +178,7 @@ class Exchange(NamedTuple, Generic[T]):
     # The last reply's tokens with their log-probabilities, if they were requested and returned.
     tokens: tuple[Token, ...] = ()
     seconds: float | None = None  # from sending the last request to its reply; None for a cached reply
+    requests_left: int | None = None  # that may still be sent for the vote; None for a cached reply
 
 
 class ModelQuestion(NamedTuple, Generic[T]):

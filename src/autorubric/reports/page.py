@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from autorubric.errors import ArgumentError, FileError, RunFormatError
 from autorubric.metrics.audit.compare_judges import JudgeComparison, adjust_pvalues, compare_judges
-from autorubric.metrics.core.item_scores import TRUTH
+from autorubric.metrics.core.item_scores import TRUTH, pair_items
 from autorubric.metrics.core.scales import Array, Binary
 from autorubric.metrics.core.votes_table import ANSWERED
 from autorubric.metrics.figures.bias import BiasResult, bias
@@ -144,7 +144,7 @@ def report_html(
         max_chars: Maximum number of characters to keep of a submission, prompt or reference; truncated text
             is marked. 0 omits these texts. If they exceed 48 million characters in total, each is truncated
             further. Votes and their reasons (up to 8,000 characters) are always included.
-        live: For a page served by a live server: the page's `version` and the number of `saved` labels. The
+        live: For a page served by a live server: the page's `version` and the number of stored `labels`. The
             page then polls the server for changes and sends labels to it.
 
     Raises:
@@ -267,7 +267,8 @@ def comparison(run: ReadRun, cells: CellColumns, base: ReadRun, strings: StringT
 
 def _match_items(run: ReadRun, base: ReadRun) -> list[int | None]:
     """Return, for each result of the run, the position of the same item in the baseline."""
-    places = {base.dataset.item_id(one.item_idx): at for at, one in enumerate(base.item_results)}
+    names = pair_items(base.dataset, run.dataset)
+    places = {names[base.dataset.item_id(one.item_idx)]: at for at, one in enumerate(base.item_results)}
     found = [places.get(run.dataset.item_id(one.item_idx)) for one in run.item_results]
     if not any(at is not None for at in found):
         raise ArgumentError(

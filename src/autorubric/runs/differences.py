@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 from autorubric.criteria.base import BaseCriterion
 from autorubric.criteria.conditions import check_name, code_digest, find_check
 from autorubric.datasets.dataset import RubricDataset
-from autorubric.grading.base import SHARED_PROMPTS, GraderDescription
+from autorubric.grading.base import GraderDescription, prompts_of
 from autorubric.rubric.rubric import Rubric
 from autorubric.support.objects import Json
 from autorubric.support.reading_errors import list_first, short_repr
@@ -30,29 +30,17 @@ def _digest_of(text: str) -> str:
     return sha256(text.encode("ascii")).hexdigest()[:16]
 
 
-ONE_CRITERION: Final = "digests_of_one_criterion"
-"""Entry of a manifest: votes whose digests have only one criterion of their prompt are valid."""
-
-
-def holds_earlier_votes(manifest: Mapping[str, Json], now: GraderDescription) -> bool:
-    """Return whether a run has votes from prompts with several criteria whose digests have only one."""
-    before = mapping_in(manifest, "asking")
-    judges, per_call = mapping_in(before, "judges"), mapping_in(before, "sampling").get("criteria_per_call")
-    is_same = per_call == mapping_in(now.asking, "sampling").get("criteria_per_call")
-    is_earlier = SHARED_PROMPTS not in before and is_same
-    shared = mapping_in(now.asking, SHARED_PROMPTS)
-    return bool(manifest.get(ONE_CRITERION)) or (is_earlier and not judges.keys().isdisjoint(shared))
-
-
 class VoteDigests:
     """Digests of the dependencies of each vote of a run; digests shared by items are computed once."""
 
     def __init__(self, shared: Rubric | None, manifest: Mapping[str, Json]) -> None:
         self._shared = shared
         self._asking = mapping_in(manifest, "asking")
-        self.holds_earlier_votes = bool(manifest.get(ONE_CRITERION))
+        self.shared_prompts = mapping_in(manifest, "shared_prompts")
+        is_earlier = self.shared_prompts and manifest.get("digests", 1) != DIGESTS
+        self.earlier = VoteDigests(shared, {"asking": self._asking}) if is_earlier else None
         self._criteria: dict[str, str] = {}
-        self._ends: dict[tuple[str, str, bool], str] = {}
+        self._ends: dict[tuple[str, str], str] = {}
         self._judges: dict[str, str] = {}
 
     def item(self, fingerprint: str, rubric: Rubric) -> ItemDigests:
@@ -69,10 +57,6 @@ class VoteDigests:
             self._judges[judge_id] = digest([own, *rest])
         return self._judges[judge_id]
 
-    def criteria_per_prompt(self, judge_id: str) -> int | None:
-        """Return the number of criteria in one prompt, 0 for all; None if each has its own."""
-        return mapping_in(self._asking, SHARED_PROMPTS).get(judge_id)
-
     def check(self, name: str) -> Json:
         """Return the digest of a check's code; None if the check is unknown."""
         return mapping_in(self._asking, "checks").get(name)
@@ -86,32 +70,33 @@ class ItemDigests:
     rubric: Rubric
     _run: VoteDigests
     _criteria: dict[str, str]  # digests of criteria by name
-    # JSON of the dependencies apart from the item, by criterion, judge and whether earlier versions wrote it.
-    _ends: dict[tuple[str, str, bool], str]
+    _ends: dict[tuple[str, str], str]  # JSON of the dependencies apart from the item, by criterion and judge
 
-    def of(self, criterion: str, judge_id: str, *, is_earlier: bool = False) -> str:
-        """Return the digest for one criterion and judge, or the one that earlier versions stored."""
+    def of(self, criterion: str, judge_id: str) -> str:
+        """Return the digest for one criterion and judge."""
         # This runs for every vote, and all of the JSON but the fingerprint is equal for all items.
-        end = self._ends.get(key := (criterion, judge_id, is_earlier))
+        end = self._ends.get((criterion, judge_id))
         if end is None:
-            end = self._ends[key] = self._end(self.rubric.by_name(criterion), judge_id, is_earlier)
+            end = self._ends[criterion, judge_id] = self._end(self.rubric.by_name(criterion), judge_id)
         return _digest_of(f'["{self.fingerprint}",{end}')
 
     def fits(self, criterion: str, judge_id: str, stored: str) -> bool:
         """Return whether a stored digest matches the current item, criterion and judge."""
-        if (criterion, judge_id, False) not in self._ends and criterion not in self.rubric.names:
-            return False
-        return self.of(criterion, judge_id) == stored or (
-            self._run.holds_earlier_votes and self.of(criterion, judge_id, is_earlier=True) == stored
-        )
+        is_known = (criterion, judge_id) in self._ends or criterion in self.rubric.names
+        fits = is_known and self.of(criterion, judge_id) == stored
+        if fits or not is_known or self._run.earlier is None:
+            return fits
+        return self._run.earlier.item(self.fingerprint, self.rubric).of(criterion, judge_id) == stored
 
-    def _end(self, criterion: BaseCriterion, judge_id: str, is_earlier: bool) -> str:
+    def _end(self, criterion: BaseCriterion, judge_id: str) -> str:
         """Return the JSON of the dependencies apart from the item, without its opening bracket."""
         parts: list[Json] = [self._criterion(criterion), self._run.judge(judge_id)]
         if criterion.check is not None:
             parts.append(self._run.check(check_name(criterion.check)))
-        elif not is_earlier and len(shared := self._prompt_of(criterion, judge_id)) > 1:
-            parts.append(sorted(map(self._criterion, shared)))
+        else:
+            size = self._run.shared_prompts.get(judge_id, 1)
+            together = next(one for one in prompts_of(self.rubric, size) if criterion in one)
+            parts += [sorted(map(self._criterion, together))] if len(together) > 1 else []
         return _canonical_json(parts)[1:]
 
     def _criterion(self, criterion: BaseCriterion) -> str:
@@ -119,16 +104,6 @@ class ItemDigests:
         if name not in self._criteria:
             self._criteria[name] = digest([criterion.vote_fields(), self.rubric.guidelines])
         return self._criteria[name]
-
-    def _prompt_of(self, criterion: BaseCriterion, judge_id: str) -> list[BaseCriterion]:
-        """Return the criteria that share a prompt with this one; empty if each has its own."""
-        if (count := self._run.criteria_per_prompt(judge_id)) is None:
-            return []
-        is_compared = criterion.level == "ranking"
-        asked = [one for one in self.rubric if one.check is None and (one.level == "ranking") == is_compared]
-        start = asked.index(criterion)
-        start -= start % (count or len(asked))
-        return asked[start : start + (count or len(asked))]
 
 
 def content_fingerprint(dataset: RubricDataset, position: int, seen: str | None = None) -> str:
@@ -147,8 +122,7 @@ def with_checks(described: GraderDescription, checks: Mapping[str, Any]) -> Grad
 def basis_of(asking: Mapping[str, Json], deciding: Mapping[str, Json], shared: Rubric | None) -> str:
     """Return a digest of the settings that affect all items' figures: judges, policies, shared rubric."""
     rubric = shared.snapshot() if shared is not None else None
-    own = {name: value for name, value in asking.items() if name != SHARED_PROMPTS}
-    return digest([own, dict(deciding), rubric])
+    return digest([dict(asking), dict(deciding), rubric])
 
 
 def mapping_in(asking: Mapping[str, Json], key: str) -> Mapping[str, Any]:
@@ -206,6 +180,8 @@ def asking_differences(
     ]
 
 
+DIGESTS: Final = 2
+"""Version of the digests of votes: those of version 1 depend only on one criterion of a shared prompt."""
 _HARD: Final = {"votes": "hard", "thresholds": {}, "calibrations": []}
 """Settings that entries of hard votes omit."""
 

@@ -20,7 +20,7 @@ from autorubric.llm.budget import CHARACTERS_PER_TOKEN, Price, prompt_tokens
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.route import pricings_of
 from autorubric.runs.config import EvalConfig
-from autorubric.runs.differences import ONE_CRITERION, holds_earlier_votes, with_checks
+from autorubric.runs.differences import with_checks
 from autorubric.runs.executor import refuse_without_batches
 from autorubric.runs.index import LineValidity, load_index
 from autorubric.runs.item_results import answered_votes, grading_task
@@ -225,9 +225,7 @@ def _reader_of_votes(
         if criterion.check is not None
     }
     described = with_checks(grader.describe(), checks)
-    is_earlier = holds_earlier_votes(manifest, described)
-    now = {"asking": described.asking, "deciding": described.deciding, ONE_CRITERION: is_earlier}
-    reusable = ReusableVotes(dataset, now)
+    reusable = ReusableVotes(dataset, {**manifest, **described.entries()})
     index = load_index(path, dataset, LineValidity(basis="", dataset=""), logs)
 
     def stored(position: int) -> Votes:

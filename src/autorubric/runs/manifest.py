@@ -27,7 +27,6 @@ _MAPPINGS: Mapping[tuple[str, ...], tuple[type, ...]] = {
     ("asking", "judges"): (),
     ("asking", "sampling"): (),
     ("asking", "sampling", "samples"): (int,),
-    ("asking", "shared_prompts"): (int,),
     ("deciding",): (),
     ("deciding", "judge_weights"): (float, int),
     ("dataset",): (),
@@ -161,6 +160,7 @@ def _damage_in(manifest: Mapping[str, Any]) -> str:
         ("missing", list),
         ("unverified", list),
         ("model_aliases", list),
+        ("digests", int),
     ):
         if not isinstance(manifest.get(name), kind | None):
             return f"'{name}' must be of type {kind.__name__}"
@@ -172,7 +172,7 @@ def _damage_in(manifest: Mapping[str, Any]) -> str:
         return "'dataset.earlier' must be a mapping to lists of strings"
     if type(manifest.get("mark", 0)) is not int or not 0 <= manifest.get("mark", 0) < 1 << 32:
         return "'mark' must be an unsigned 32-bit integer"
-    for name in ("sizes", "unsealed"):
+    for name in ("sizes", "unsealed", "shared_prompts"):
         held = manifest.get(name, {})
         if not isinstance(held, dict) or not all(type(size) is int and size >= 0 for size in held.values()):
             return f"'{name}' must be a mapping to non-negative integers"

@@ -12,15 +12,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 from autorubric.datasets.dataset import RubricDataset
 from autorubric.datasets.stream import line_of
 from autorubric.errors import ArgumentError, RunError, RunFormatError, RunMismatchError
-from autorubric.grading.base import SHARED_PROMPTS, GraderDescription
+from autorubric.grading.base import GraderDescription
 from autorubric.runs.config import EvalConfig, EvalOptions, Shard
 from autorubric.runs.dataset_copy import stored_dataset
-from autorubric.runs.differences import (
-    ONE_CRITERION,
-    asking_differences,
-    content_fingerprint,
-    deciding_differences,
-)
+from autorubric.runs.differences import asking_differences, content_fingerprint, deciding_differences
 from autorubric.runs.index import LineValidity, RunIndex
 from autorubric.runs.lines import StoredVote
 from autorubric.runs.manifest import BATCHES, PROMPTS, log_entries, new_mark, read_manifest
@@ -257,10 +252,7 @@ def _dataset_lines(parts: Sequence[_RunPart], places: Collection[_Place]) -> Ite
 
 def _manifest(parts: Sequence[_RunPart], name: str, n_items: int, sha256: str) -> dict[str, Any]:
     first = parts[0].manifest
-    manifests = [part.manifest for part in parts]
-    ends = [one.get("completed_at") for one in manifests]
-    shared = {k: v for one in manifests for k, v in one["asking"].items() if k == SHARED_PROMPTS}
-    is_earlier = any(one.get(ONE_CRITERION) or not shared.keys() <= one["asking"].keys() for one in manifests)
+    ends = [part.manifest.get("completed_at") for part in parts]
     return {
         **{key: value for key, value in first.items() if key not in _OWN},
         "experiment_name": name,
@@ -273,8 +265,9 @@ def _manifest(parts: Sequence[_RunPart], name: str, n_items: int, sha256: str) -
             "sha256": sha256,
             "source": None,
         },
-        "asking": {**first["asking"], **shared, "checks": _checks(parts)},
-        **({ONE_CRITERION: True} if is_earlier else {}),
+        "asking": {**first["asking"], "checks": _checks(parts)},
+        "shared_prompts": max((part.manifest.get("shared_prompts", {}) for part in parts), key=len),
+        "digests": min(part.manifest.get("digests", 1) for part in parts),
     }
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -16,15 +15,14 @@ from autorubric._version import VERSION
 from autorubric.datasets.dataset import RubricDataset
 from autorubric.datasets.stream import PreviousSnapshot
 from autorubric.errors import RunError, RunFormatError, RunMismatchError
-from autorubric.grading.base import SHARED_PROMPTS, GraderDescription
+from autorubric.grading.base import GraderDescription
 from autorubric.runs.config import EvalConfig
 from autorubric.runs.dataset_copy import StoredDataset, mark_in_sums, stored_dataset
 from autorubric.runs.differences import (
-    ONE_CRITERION,
+    DIGESTS,
     ChangedDataset,
     asking_differences,
     deciding_differences,
-    holds_earlier_votes,
     mapping_in,
     with_checks,
 )
@@ -158,27 +156,25 @@ class _RunOpener:
             "autorubric": VERSION,
             "experiment_name": store.path.name,
             "started_at": datetime.now(UTC).isoformat(),
+            "digests": DIGESTS,
         }
         if origin is not None:
             for file in (VOTES, ITEMS, *((PROMPTS,) if store.store_prompts else ())):
                 store.take_over(origin / file)
             before = read_manifest(origin)
             manifest["unsealed"] = _unsealed_sizes(origin, before)
-            if holds_earlier_votes(before, described):
-                manifest[ONE_CRITERION] = True
+            manifest["digests"] = before.get("digests", 1)
             # The lines were sealed with the old run's mark; lines of format 1 are not sealed.
             store.mark = log_entries(before).mark or store.mark
         elif store.has_votes:
             _refuse_other_dataset(store.path, dataset)
             manifest["unsealed"] = {log: unsealed_size(store.path / log) for log in LOGS}
-            # Without a manifest, nothing tells which version the votes are of.
-            if SHARED_PROMPTS in described.asking:
-                manifest[ONE_CRITERION] = True
+            manifest["digests"] = 1
             store.mark = mark_in_sums(store.path) or store.mark
         store.take_incoming()
         if self.config.shard is not None:
             manifest["shard"] = list(self.config.shard)
-        return self._load(store, {**manifest, **_dependencies(described, dataset)})
+        return self._load(store, {**manifest, "dataset": dataset.entry, **described.entries()})
 
     def _resume(self, store: RunStore, stored: _StoredRun) -> OpenRun:
         """Return the stored run with the current dataset and grader."""
@@ -191,18 +187,17 @@ class _RunOpener:
             store.write_manifest({**manifest, "status": "running", "dataset": both})
             store.take_incoming()
         logs = log_entries(manifest)
-        if is_earlier := holds_earlier_votes(manifest, stored.described):
-            manifest[ONE_CRITERION] = True
+        is_earlier = manifest.setdefault("digests", 1) != DIGESTS
         opened = self._load(
             store,
-            {**manifest, **_dependencies(stored.described, stored.dataset)},
+            {**manifest, "dataset": stored.dataset.entry, **stored.described.entries()},
             copy=None if is_changed else stored.copy,
             logs=logs._replace(is_complete=logs.is_complete and not is_changed),
         )
         notices = _unverified_judges(stored.described, manifest, opened.index)
         if is_changed and stored.copy.damage is not None:
             notices.insert(0, stored.copy.damage.when_resumed())
-        if is_earlier:
+        if is_earlier and set(stored.described.shared_prompts.values()) - {1}:
             notices.append(
                 "the run has votes of an earlier version, from prompts with several criteria, which stay "
                 "valid if another criterion of their prompt changes; to judge all again, use another name"
@@ -369,13 +364,6 @@ def _unsealed_sizes(path: Path, manifest: Mapping[str, Any]) -> dict[str, Json]:
     known = log_entries(manifest).unsealed
     files = {log: path / log for log in known}
     return {log: min(known[log], file.stat().st_size) for log, file in files.items() if file.exists()}
-
-
-def _dependencies(described: GraderDescription, dataset: DatasetEntry) -> dict[str, Json]:
-    """Return the manifest's entries for the dependencies of votes and figures."""
-    # Converted to JSON and back, since the stored entries have lists instead of tuples.
-    asking, deciding = json.loads(json.dumps([dict(described.asking), dict(described.deciding)]))
-    return {"dataset": dataset.entry, "asking": asking, "deciding": deciding}
 
 
 def _has_replies(path: Path) -> bool:

@@ -12,7 +12,6 @@ from autorubric.criteria.values import VerdictCounts
 from autorubric.datasets.dataset import RubricDataset
 from autorubric.datasets.item import TruthRule
 from autorubric.errors import ArgumentError, TokenUsage
-from autorubric.grading.base import SHARED_PROMPTS
 from autorubric.runs.config import StopReason
 from autorubric.runs.differences import mapping_in
 from autorubric.runs.item_results import StoredResults, View
@@ -146,8 +145,7 @@ class EvalResult:
         manifest = read_manifest(self.experiment_dir)
         deciding = mapping_in(manifest, "deciding")
         kept = ("aggregation", "cannot_assess", "escalation", "judge_weights")
-        asking = {k: v for k, v in mapping_in(manifest, "asking").items() if k != SHARED_PROMPTS}
-        return {**asking, **{name: deciding.get(name) for name in kept}}
+        return {**mapping_in(manifest, "asking"), **{name: deciding.get(name) for name in kept}}
 
     def get_scores(self) -> list[float | None]:
         """Return the score of each item, in dataset order; None for items that have no score."""

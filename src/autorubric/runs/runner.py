@@ -40,8 +40,7 @@ from autorubric.support.objects import fewer_gc_collections, logger_of
 from autorubric.support.reading_errors import short_repr
 
 if TYPE_CHECKING:
-    from autorubric.grading.base import Grader
-    from autorubric.grading.plan import VoteKey
+    from autorubric.grading.base import Grader, VoteKey
     from autorubric.llm.batches import BatchQueue
     from autorubric.llm.budget import SpendingLimit
     from autorubric.scoring.votes import VoteCast
@@ -404,7 +403,7 @@ class EvalRunner:
         if batches is not None and stopped in (None, "same_error"):
             opened.store.flush()
             batches.finish(is_complete=stopped is None)
-            opened.notices.extend(batches.unneeded() if stopped is None else ())
+            opened.notices.extend(batches.notices() if stopped is None else ())
         if stopped is None:
             opened.manifest.update(status="complete", completed_at=completed_at.isoformat())
             opened.store.write_manifest(opened.manifest)

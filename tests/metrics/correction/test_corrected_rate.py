@@ -72,6 +72,19 @@ def test_interval_of_lang_and_reiczigel_by_hand() -> None:
     assert found.high == pytest.approx(min(1.0, rate + shift + half))
 
 
+def test_the_interval_is_clipped_after_its_shift() -> None:
+    """Below 0, the rate is shifted as it is: 2 of 100 passes with sp 16 of 20 by the judge."""
+    found = corrected_rate([1] * 2 + [0] * 98, *counted((18, 20), (16, 20)))
+    n = 100 + Z * Z
+    p, se, sp = (2 + Z * Z / 2) / n, 19 / 22, 17 / 22
+    rate = (p + sp - 1) / (se + sp - 1)
+    errors = p * (1 - p) / n + rate**2 * se * (1 - se) / 22 + (1 - rate) ** 2 * sp * (1 - sp) / 22
+    shift = 2 * Z * Z * (rate * se * (1 - se) / 22 - (1 - rate) * sp * (1 - sp) / 22)
+    assert rate < 0
+    assert found.high == pytest.approx(max(0.0, rate + shift + Z * math.sqrt(errors) / (se + sp - 1)))
+    assert "clipped after the shift" in found.method
+
+
 def test_bootstrap_is_near_the_closed_form() -> None:
     """With many labels both intervals of rogan-gladen agree, and the bootstrap keeps its seed."""
     rng = np.random.default_rng(5)

@@ -8,8 +8,6 @@ References:
     [3] L. J. Cronbach (1951), Coefficient alpha and the internal structure of tests, Psychometrika 16(3).
     [4] L. J. Cronbach, P. Schönemann, D. McKie (1965), Alpha coefficients for stratified-parallel tests,
         Educational and Psychological Measurement 25, 291-312.
-    [5] K. Hung, W. Fithian (2019), Rank verification for exponential families, Annals of Statistics 47(2),
-        758-782.
 """
 
 from __future__ import annotations
@@ -22,12 +20,7 @@ from typing import Any
 import numpy as np
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics.audit.item_resampling import (
-    estimate_over_items,
-    estimate_over_units,
-    mean_of_defined,
-    with_t_interval,
-)
+from autorubric.metrics.audit.item_resampling import estimate_over_items, estimate_over_units, mean_of_defined
 from autorubric.metrics.audit.rubric_weights import (
     RubricWeights,
     WeightSensitivity,
@@ -52,8 +45,8 @@ from autorubric.metrics.core.result import (
 )
 from autorubric.metrics.core.scales import Array
 from autorubric.metrics.core.votes_table import VotesTable, distinct_names, order_by_id
-from autorubric.metrics.core.wording import compare_in_words, side_of
-from autorubric.metrics.figures.correlation import pearson, pearson_of
+from autorubric.metrics.core.wording import compare_in_words, difference_of
+from autorubric.metrics.figures.correlation import pearson
 from autorubric.metrics.figures.icc import cronbach_alpha
 from autorubric.support.blocks import Block, Cell, TableBlock
 
@@ -91,7 +84,6 @@ class ItemAnalysis(ResultBase):
         redundant: Pairs of criteria with |r| of at least `threshold`, sorted by decreasing |r|. A pair is
             shown to be redundant if its whole interval, adjusted for the number of pairs, is.
         threshold: Minimum |r| of a redundant pair.
-        weakest_gap: Second-lowest minus lowest discrimination, paired by item.
         dead: Names of the criteria that have no values or never vary.
         weights: How strongly the ranking of the items depends on the weights.
         alpha: Cronbach's alpha over equally weighted criteria, on items that have every value.
@@ -105,7 +97,6 @@ class ItemAnalysis(ResultBase):
     criteria: tuple[CriterionAnalysis, ...]
     redundant: tuple[RedundantPair, ...]
     threshold: float
-    weakest_gap: Estimate
     dead: tuple[str, ...]
     weights: WeightSensitivity
     alpha: Estimate = field(metadata={"title": "Cronbach's alpha"})
@@ -120,35 +111,26 @@ class ItemAnalysis(ResultBase):
         if self.dead:
             return f"First check the criteria that never vary or have no values: {', '.join(self.dead)}."
         for pair in self.redundant:
-            size = pair.correlation
-            size = size if size > 0 else size.map(lambda value: -value)
-            if side_of(size, self.threshold) == "above":
-                names = f"{pair.first} and {pair.second}"
-                return (
-                    compare_in_words(
-                        size,
-                        above=f"Check {names} first: they are redundant",
-                        otherwise="",
-                        reference=self.threshold,
-                        quantity="|r|",
-                    )
-                    + "."
-                )
+            size = pair.correlation if pair.correlation > 0 else pair.correlation.map(lambda value: -value)
+            redundant = f"Check {pair.first} and {pair.second} first: they are redundant"
+            told = compare_in_words(
+                size, above=redundant, otherwise="", reference=self.threshold, quantity="|r|"
+            )
+            if told.startswith(redundant):
+                return f"{told}."
         known = [one for one in self.criteria if one.discrimination.value is not None]
         if len(known) < 2:
             return "No criterion can be compared with others: there is only one, or there are too few items."
         weakest, following = sorted(known, key=lambda one: float(one.discrimination))[:2]
         r = f"r = {format_estimate(weakest.discrimination)}"
-        return (
-            compare_in_words(
-                self.weakest_gap,
-                above=f"Check {weakest.name} first: it has the weakest correlation with the rest, {r}",
-                otherwise=f"The weakest correlation with the rest is not shown: {weakest.name} has {r}, not "
-                f"distinguishable from {following.name}",
-                quantity=f"{following.name} minus {weakest.name}",
-            )
-            + "."
+        told = compare_in_words(
+            difference_of(following.discrimination, weakest.discrimination),
+            above=f"Check {weakest.name} first: it has the weakest correlation with the rest, {r}",
+            otherwise=f"The weakest correlation with the rest is not shown: {weakest.name} has {r}, not "
+            f"distinguishable from {following.name}",
+            quantity=f"{following.name} minus {weakest.name}",
         )
+        return f"{told}."
 
     def _tables(self) -> list[Block]:
         perturbed = f"Kendall's tau under perturbed weights (spread {self.weights.spread:g})"
@@ -356,7 +338,7 @@ def item_analysis(  # noqa: PLR0913 - a public entry point with many options
       `redundant_from`. It is called redundant if its whole interval is, at a level adjusted for the number of
       pairs (Bonferroni).
     - A criterion is called the weakest if the interval of its difference in discrimination from the next one
-      excludes 0. Comparing these two is enough (Hung and Fithian 2019).
+      excludes 0.
     - Sensitivity to weights is Kendall's tau-b between the original scores and the scores after each weight
       is multiplied by e^(spread z), where z is standard normal.
     - Reliability is Cronbach's alpha over items that have every value, unweighted and weighted as in the
@@ -413,7 +395,6 @@ def _analyse(
         criteria=criteria,
         redundant=redundant_pairs(oriented, names, threshold, level),
         threshold=threshold,
-        weakest_gap=_weakest_gap(oriented, [one.discrimination for one in criteria], resampling),
         dead=tuple(one.name for one in criteria if one.dead is not None),
         weights=sensitivity,
         alpha=alpha_of(oriented, confidence_level=level),
@@ -439,7 +420,12 @@ def _values_of(table: VotesTable, name: str) -> Array:
 def _criteria(
     table: VotesTable, values: Array, oriented: Array, weights: RubricWeights, resampling: Resampling
 ) -> tuple[CriterionAnalysis, ...]:
-    level, totals, rest = resampling.confidence_level, mean_of_defined(oriented), _mean_of_others(oriented)
+    level, totals = resampling.confidence_level, mean_of_defined(oriented)
+    there = ~np.isnan(oriented)
+    filled = np.where(there, oriented, 0.0)
+    others = (there.sum(1, keepdims=True) - there).astype(float)
+    # The mean of each item's other criteria for each criterion.
+    rest = divide(filled.sum(1, keepdims=True) - filled, others)
     return tuple(
         CriterionAnalysis(
             name=name,
@@ -456,40 +442,6 @@ def _criteria(
             zip(table.criteria, distinct_names(table.criteria), strict=True)
         )
     )
-
-
-def _mean_of_others(oriented: Array) -> Array:
-    """Return the mean of each item's other criteria for each criterion."""
-    there = ~np.isnan(oriented)
-    filled = np.where(there, oriented, 0.0)
-    others = (there.sum(1, keepdims=True) - there).astype(float)
-    return divide(filled.sum(1, keepdims=True) - filled, others)
-
-
-def _weakest_gap(oriented: Array, discriminations: Sequence[Estimate], resampling: Resampling) -> Estimate:
-    """Estimate the second-lowest minus the lowest discrimination from resampled items."""
-    method = "difference in corrected item-total correlation"
-    known = [at for at, one in enumerate(discriminations) if one.value is not None]
-    if len(known) < 2:
-        return Estimate.undefined("no_pairs", method=method)
-    weakest, following = sorted(known, key=lambda at: float(discriminations[at]))[:2]
-    rest, parts = _mean_of_others(oriented), []
-    for at in (following, weakest):
-        x, y = rest[:, at], oriented[:, at]
-        both = ~np.isnan(x + y)
-        x, y = (np.where(both, one - one[both].mean(), 0.0) for one in (x, y))
-        parts += [both, x, y, x * x, y * y, x * y]
-    sums = np.column_stack(parts).astype(float)
-    n = int(np.count_nonzero(sums[:, 0] + sums[:, 6]))
-    found = estimate_over_items(
-        sums,
-        lambda totals: (pearson_of(totals[:, :6]) - pearson_of(totals[:, 6:]))[:, None],
-        resampling,
-        method,
-        n=[n],
-        reason="no_variance",
-    )[0]
-    return with_t_interval(found, n, resampling.confidence_level, 2.0)
 
 
 def _why_uninformative(values: Array) -> Reason | None:

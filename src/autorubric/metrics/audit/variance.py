@@ -126,7 +126,7 @@ class VarianceComponents(ResultBase):
                 Estimate(plan.reached, plan.low, plan.high, n=self.score.n_items),
                 above=f"{design} would reach {self.target:g}",
                 otherwise=f"{design} may reach {self.target:g}, which is not shown",
-                reference=self.target - _ROUNDING,
+                reference=self.target - 1e-9,
                 quantity="Φ of the plan",
             )
             if plan.sure_judges is not None and plan.sure_judges > plan.judges:
@@ -324,9 +324,6 @@ MOST_SAMPLES = 10
 
 MOST_JUDGES = 1000
 
-_ROUNDING = 1e-9
-"""Amount by which a coefficient may miss the target because of rounding."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Design:
@@ -389,7 +386,7 @@ def _plan(
         if judges is None:
             continue
         reached = float(reliability(values, effects, Design(judges=judges, samples=samples), coefficient))
-        if reached < target - _ROUNDING:
+        if reached < target - 1e-9:
             continue
         if best is None or (judges * samples, judges) < (best[0] * best[1], best[0]):
             best = (judges, samples, reached)

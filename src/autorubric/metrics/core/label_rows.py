@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, get_args
@@ -16,7 +15,7 @@ from autorubric.metrics.core.item_scores import PANEL, TRUTH, LabelledDataset, R
 from autorubric.metrics.core.scales import Array, Binary, Interval, Ordinal, Scale, infer_scale, is_missing
 from autorubric.metrics.core.votes_table import Cell, MeasuredCriterion, TableRows
 from autorubric.support.frames import as_pandas, is_frame
-from autorubric.support.names import describe_merged, match_name, merge_names
+from autorubric.support.names import fold_name, match_name, merge_names
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -118,13 +117,9 @@ def label_rows(table: Any) -> LabelRows:
     rows = _frame_rows(table) if is_frame(table) else None
     if rows is None:
         rows = LabelRows.of([_row(number, row) for number, row in enumerate(_rows_of(table))])
-    criteria = merge_names(rows.criterion.values)
-    named = dict.fromkeys(one[0] for one in rows.vote.values)
-    raters = {kind: merge_names(name for of, name in named if of == kind) for kind in get_args(RaterKind)}
-    for names, what in ((criteria, "criteria"), *((found, f"{kind}s") for kind, found in raters.items())):
-        if merged := describe_merged(names, what):
-            warnings.warn(merged, stacklevel=3)
-    vote = rows.vote.read(lambda one: ((one[0][0], raters[one[0][0]][one[0][1]]), *one[1:]))
+    criteria = merge_names(rows.criterion.values, "criteria")
+    raters = merge_names((one[0][1] for one in rows.vote.values), "raters")
+    vote = rows.vote.read(lambda one: ((one[0][0], raters[one[0][1]]), *one[1:]))
     return LabelRows(rows.item, _names(rows.criterion.read(criteria.__getitem__)), vote)
 
 
@@ -367,7 +362,7 @@ def _note(scale: str, names: Sequence[str]) -> str:
 
 
 def is_no_answer(label: Any) -> bool:
-    return isinstance(label, str) and label.strip().upper() in NO_ANSWER
+    return isinstance(label, str) and fold_name(label).upper() in NO_ANSWER
 
 
 def abstention(label: Any) -> Answer:

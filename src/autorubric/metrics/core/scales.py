@@ -155,8 +155,8 @@ class Binary(_Categorical):
         if is_missing(label):
             return MISSING
         plain = _key(label)
-        if isinstance(plain, str) and plain.strip().upper() in _BINARY_WORDS:
-            return _BINARY_WORDS[plain.strip().upper()]
+        if isinstance(plain, str) and fold_name(plain).upper() in _BINARY_WORDS:
+            return _BINARY_WORDS[fold_name(plain).upper()]
         if isinstance(plain, bool | int | float) and plain in (0, 1):
             return int(plain)
         raise ArgumentError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Literal, TypeAlias
 
 from autorubric.metrics.core.estimate import Estimate
@@ -64,11 +65,20 @@ def difference_of(first: Estimate, second: Estimate) -> Estimate:
 
 
 def answered_in_words(n_answered: int, n: int, units: str, who: str = "it") -> str:
-    """Return ` on the 70% of items it answered` for 7 of 10; empty if all were answered.
+    """Return ` on the 70 % of items it answered` for 7 of 10; empty if all were answered.
 
     Sentences about a judge that abstained have this condition, because it may abstain where it would err.
     """
     if not n_answered < n:
         return ""
     share = min(n_answered / n, 0.999)
-    return f" on the {share:.{0 if share < 0.995 else 1}%} of {units} {who} answered"
+    return f" on the {100 * share:.{0 if share < 0.995 else 1}f} % of {units} {who} answered"
+
+
+def widen(found: Estimate, worst: Estimate, best: Estimate) -> Estimate:
+    """Return an estimate whose interval contains those of the worst and the best case of abstentions."""
+    ends = (found.low, worst.low, found.high, best.high)
+    if None in ends:
+        return replace(found, low=None, high=None, reason="no_interval")
+    low, least, high, most = (float(end) for end in ends if end is not None)
+    return replace(found, low=min(low, least), high=max(high, most))

@@ -29,7 +29,7 @@ from autorubric.metrics.core.resampling import (
 from autorubric.metrics.core.result import ResultBase, describe_estimate, format_interval
 from autorubric.metrics.core.scales import Array, Codes
 from autorubric.metrics.core.votes_table import ABSTAINED, ANSWERED, VotesTable, distinct_names
-from autorubric.metrics.core.wording import compare_in_words, side_of
+from autorubric.metrics.core.wording import answered_in_words, compare_in_words, side_of
 from autorubric.metrics.correction.samples import (
     Annotators,
     answer_or_none,
@@ -104,6 +104,7 @@ class AltTestResult(ResultBase):
         epsilon: Margin granted to the judge because it costs less than an annotator.
         score: Metric of closeness to the other annotators: `accuracy` or `rmse`.
         n_items: Number of items, equal to the number of rows of `humans`.
+        n_answered: Number of items that the judge answered.
         abstain: Whether abstentions were excluded or treated as a category.
     """
 
@@ -116,6 +117,7 @@ class AltTestResult(ResultBase):
     epsilon: float
     score: AltScore
     n_items: int
+    n_answered: int
     abstain: AltAbstain = "exclude"
 
     _heading: ClassVar[str] = "Alternative annotator test"
@@ -125,10 +127,11 @@ class AltTestResult(ResultBase):
             return f"No annotator could be tested: each needs {LEAST_ITEMS} items that others also labelled."
         tested = [one for one in self.per_annotator.values() if one.wins is not None]
         won = sum(bool(one.wins) for one in tested)
+        condition = answered_in_words(self.n_answered, self.n_items, "items")
         count = f"it wins against {won} of {len(tested)} (at least half are needed; epsilon {self.epsilon:g})"
         advantage = f"advantage {describe_estimate(self.advantage)}"
         if self.passed:
-            return f"The judge may replace an annotator: {count}, {advantage}."
+            return f"The judge may replace an annotator{condition}: {count}, {advantage}."
         verdict = compare_in_words(
             self.gap,
             above="The judge cannot replace an annotator",
@@ -137,11 +140,11 @@ class AltTestResult(ResultBase):
             reference=self.epsilon,
             quantity="annotator's advantage minus judge's",
         )
-        small = self.smallest_gap
-        power = "These items can show no difference from epsilon"
-        if small is not None:
-            power = f"The smallest gap below epsilon that these items could show is {small:.3f}"
-        return f"{verdict}: {count}, {advantage}. {power}."
+        verdict = f"{verdict}{condition}: {count}, {advantage}."
+        if self.smallest_gap is None or side_of(self.gap, self.epsilon) == "above":
+            return verdict
+        small = f"{self.smallest_gap:.3f}"
+        return f"{verdict} The smallest gap below epsilon that these items could show is {small}."
 
     def _tables(self) -> list[Block]:
         rows: list[tuple[Cell, ...]] = [
@@ -278,6 +281,7 @@ def _run_test(
         epsilon=epsilon,
         score=score,
         n_items=people.n_items,
+        n_answered=int(np.count_nonzero(~np.isnan(table[0]))),
         abstain=abstain,
     )
 

@@ -53,7 +53,7 @@ def rate_of(sums: Array) -> Array:
 
 
 def analytic_ends(units: Strata, confidence_level: float) -> Ends:
-    """Return the interval of Lang and Reiczigel (2014, eq. 4), as used by Lee et al. (2025)."""
+    """Return the interval of Lang and Reiczigel (2014, eq. 4), clipped to [0, 1] after their shift."""
     df = units.df
     if df is not None and df < 1:
         return NO_ENDS
@@ -67,7 +67,7 @@ def analytic_ends(units: Strata, confidence_level: float) -> Ends:
     room = se + sp - 1
     if room <= 0:
         return NO_ENDS
-    rate = min(max((p + sp - 1) / room, 0.0), 1.0)
+    rate = (p + sp - 1) / room
     of_se, of_sp = se * (1 - se) / n_se, sp * (1 - sp) / n_sp
     slopes = np.array([1.0, -rate, 1 - rate])
     variance = p * (1 - p) / n_p + rate**2 * of_se + (1 - rate) ** 2 * of_sp
@@ -186,8 +186,8 @@ def corrected_rate(
 
     - `"rogan-gladen"` [1]: `(p + sp - 1) / (se + sp - 1)`, clipped to [0, 1]. It is valid even if labelled
       items pass more or less often than the items under test, as long as the judge makes the same errors on
-      both. The interval is Lang and Reiczigel's [2], also used by Lee et al. [3]; it accounts for the
-      sampling errors of p, se and sp.
+      both. The interval is Lang and Reiczigel's [2] (the rate is shifted and only then the ends are clipped
+      to [0, 1]); it accounts for the sampling errors of p, se and sp. Lee et al. [3] clip before the shift.
     - `"ppi++"` [4]: `λ mean(f_U) + mean(Y - λ f_L)`, where f_U and f_L are the judge's verdicts on the items
       under test and on the labelled items, Y are the labels, and λ is `lam` or, by default, `cov(Y, f_L) /
       ((1 + n/N) var(f))` clipped to [0, 1]. `lam=1` is prediction-powered inference as first published [5].
@@ -377,7 +377,8 @@ def _rogan_gladen(seen: LabelledSample, options: CorrectionOptions) -> Estimate:
         text += f"; undefined resamples: {undefined}" if undefined else ""
     else:
         ends, reason = analytic_ends(units, options.confidence_level), "too_few_units"
-        text = f"{name}; Lang and Reiczigel, {options.confidence_level:.0%}, {units.describe()}"
+        text = f"{name}; Lang and Reiczigel, clipped after the shift, {options.confidence_level:.0%}, "
+        text += units.describe()
         if units.df is None or units.df > 0:
             reason = "uninformative_judge"
     if ends.low is None or ends.high is None:

@@ -30,6 +30,7 @@ from autorubric.metrics.summaries.compared_raters import compared_raters
 from autorubric.metrics.summaries.criterion_metrics import names_in_run
 from autorubric.metrics.summaries.highlights import fold_warnings, join_names, metric_warnings
 from autorubric.metrics.summaries.macro_bootstrap import macro_bootstrap
+from autorubric.metrics.summaries.rater_report import UNANSWERED, unanswered_columns
 from autorubric.metrics.summaries.rater_table import count_items, rater_metrics, rater_table
 from autorubric.metrics.summaries.results import (
     AnyCriterionMetrics,
@@ -259,6 +260,7 @@ def _overview(panel: RaterMetrics, n_items: int) -> ScalarBlock:
             ("labelled cells", stats.n_cells),
             ("pairs used", sum(one.n_samples for one in panel.per_criterion)),
             ("coverage", panel.coverage),
+            *((name, cell(stats)) for name, cell in unanswered_columns([stats], lambda one: one).items()),
             ("abstention rate", panel.abstention_rate),
             ("failure rate", panel.failure_rate),
         ),
@@ -334,6 +336,7 @@ def _criteria_table(per_criterion: Sequence[AnyCriterionMetrics]) -> TableBlock:
             "kappa": lambda one: shown_value(one, "kappa"),
             "F1": lambda one: shown_value(one, "f1"),
             "RMSE": lambda one: shown_value(one, "rmse"),
+            **unanswered_columns(per_criterion, lambda one: one),
             **_other_columns(per_criterion),
         },
     )
@@ -370,6 +373,7 @@ def _judges_table(judges: Mapping[str, JudgeMetrics]) -> TableBlock:
             "score RMSE": lambda one: one.score_rmse,
             "score Pearson": lambda one: one.score_pearson.coefficient,
             "bias": lambda one: one.bias.mean_bias,
+            **unanswered_columns(list(judges.values()), lambda one: one.na_stats),
             **_other_columns(list(judges.values())),
         },
     )
@@ -382,6 +386,7 @@ def _metric_rows(panel: RaterMetrics, judges: Mapping[str, JudgeMetrics]) -> lis
         means = {name: getattr(rater, f"criterion_{name}") for name in _BINARY_COLUMNS[:-2]}
         shares = {name: getattr(rater, name) for name in ("coverage", "abstention_rate", "failure_rate")}
         means |= {"kappa": rater.mean_kappa, **{_mean_name(name): mean for name, mean in rater.more.items()}}
+        shares |= {name: getattr(rater.na_stats, name) for name in UNANSWERED.values()}
         rows.append({"rater": who, "criterion": "macro", "n": rater.pooled.n, **shares, **means})
         rows += [_row(who, one) for one in rater.per_criterion]
     return rows
@@ -413,6 +418,7 @@ def _row(who: str, one: AnyCriterionMetrics) -> dict[str, Any]:
         "coverage": one.coverage,
         "abstention_rate": one.abstention_rate,
         "failure_rate": one.failure_rate,
+        **{name: getattr(one, name) for name in UNANSWERED.values()},
     }
     for name in _COLUMNS[one.criterion_type]:
         found: Any = shown_value(one, name) if name == "accuracy" else getattr(one, name)

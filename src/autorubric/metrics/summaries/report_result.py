@@ -30,6 +30,7 @@ from autorubric.metrics.summaries.rater_report import (
     few_items_each,
     metric_on,
     rater_names,
+    unanswered_columns,
 )
 from autorubric.metrics.summaries.reliability import Reliability
 from autorubric.metrics.summaries.sides import AbstainMode
@@ -144,6 +145,7 @@ def _failures_table(raters: Mapping[str, RaterReport]) -> TableBlock:
             "not asked": lambda who: raters[who].failures.not_asked_rate.value,
             "tied": lambda who: raters[who].failures.undecided_rate.value,
             "not applicable": lambda who: raters[who].failures.not_applicable,
+            **unanswered_columns(raters, lambda who: raters[who].failures),
         },
     )
 
@@ -169,6 +171,8 @@ def _criteria_table(
             "panel's in their place": lambda name: panels[name].kappa.value if name in panels else None,
         }
     columns |= _other_columns(agreed)
+    if any(one.abstentions.n_answered for one in agreed.values()):
+        columns["answered NA"] = lambda name: agreed[name].abstentions.n_answered
     if reliability:
         columns["alpha among judges"] = lambda name: reliability[name].alpha.value
     return column_table("Panel on each criterion", agreed, columns)

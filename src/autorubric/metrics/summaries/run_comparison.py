@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations
 from statistics import fmean
 from typing import Any, Literal, NamedTuple, TypeAlias, Unpack
@@ -21,7 +22,14 @@ from autorubric.metrics.audit.compare_judges import (
     compare_judges,
 )
 from autorubric.metrics.core.estimate import Reason
-from autorubric.metrics.core.item_scores import PANEL, CountedRun, LabelledDataset, OwnedRun, Rater
+from autorubric.metrics.core.item_scores import (
+    PANEL,
+    CountedRun,
+    LabelledDataset,
+    OwnedRun,
+    Rater,
+    pair_items,
+)
 from autorubric.metrics.core.label_table import table_of
 from autorubric.metrics.core.metric import CATEGORICAL
 from autorubric.metrics.core.read_votes import Cells, Modes, cells_of
@@ -239,32 +247,37 @@ class _RaterComparisons:
         truth, first, second = self.cells.truth, self.cells.raters[a], self.cells.raters[b]
         if PANEL in (a, b):
             first, second = (one.only(~self.cells.tied) for one in (first, second))
-        interval = self.options.arguments(self.cells.item)
+        compare = partial(
+            compare_judges,
+            method="permutation",
+            n_permutations=self.n_permutations,
+            **self.options.arguments(self.cells.item),
+        )
         if self.stat == "mae":
-            return compare_judges(
-                truth.value, first.value, second.value, stat="mae", method="permutation",
-                n_permutations=self.n_permutations, **interval,
-            )  # fmt: skip
+            return compare(truth.value, first.value, second.value, stat="mae")
         labels = np.where(self.labelled, 1.0, np.nan)
         right = [np.where(one.code >= 0, one.code == truth.code, np.nan) for one in (first, second)]
-        return compare_judges(
-            labels, right[0], right[1], stat="accuracy", method="permutation", scale=Binary(),
-            n_permutations=self.n_permutations, **interval,
-        )  # fmt: skip
+        return compare(labels, right[0], right[1], stat="accuracy", scale=Binary())
 
     def best(self, judges: list[Rater]) -> Rater | None:
-        """Return the judge with the best metric on the cells it answered; None if all are undefined."""
-        alone = {one: value for one in judges if (value := self._value_of(one)) is not None}
+        """Return the judge with the best metric on the cells that all answered; None if undefined.
+
+        If there are no such cells, each judge's metric is that on the cells it answered.
+        """
+        common = np.all([self.cells.raters[one].answered for one in judges], axis=0)
+        if not (common & self.labelled).any():
+            common = self.labelled
+        alone = {one: value for one in judges if (value := self._value_of(one, common)) is not None}
         if not alone:
             return None
         return (min if self.stat == "mae" else max)(alone, key=lambda one: alone[one])
 
-    def _value_of(self, judge: Rater) -> float | None:
-        """Return a judge's metric on the cells it answered; None if it is undefined."""
+    def _value_of(self, judge: Rater, where: Array) -> float | None:
+        """Return a judge's metric on these cells; None if it is undefined."""
         truth, one = self.cells.truth, self.cells.raters[judge]
         if self.stat == "mae":
-            return mae(truth.value, one.value, cluster=self.cells.item, ci=None).value
-        right = np.where(one.code >= 0, one.code == truth.code, np.nan)[self.labelled]
+            return mae(truth.value[where], one.value[where], ci=None).value
+        right = np.where(one.code >= 0, one.code == truth.code, np.nan)[self.labelled & where]
         return accuracy(np.ones(len(right)), right, scale=Binary(), ci=None).value
 
 
@@ -361,7 +374,8 @@ def run_difference(
 ) -> RunDifference:
     """Compare a run's scores with a baseline run's scores, item by item.
 
-    Items are matched by id. Their submissions can differ, for example if two systems generated them.
+    Items are matched by id; without ids, by position if prompts are equal, and otherwise by prompt. Their
+    submissions can differ, for example if two systems generated them.
 
     Args:
         baseline: Reference run.
@@ -370,9 +384,10 @@ def run_difference(
         **resampling: `confidence_level` of the intervals, and `n_resamples` and `rng` of the sign-flip test.
 
     Raises:
-        ArgumentError: If the runs have no items in common.
+        ArgumentError: If the runs have no items in common, or items without ids cannot be matched by prompt.
     """
-    before, after = _by_id(baseline), _by_id(run)
+    own, after = pair_items(baseline.dataset, run.dataset), _by_id(run)
+    before = {own[item]: graded for item, graded in _by_id(baseline).items()}
     both = [item for item in before if item in after]
     if not both:
         raise ArgumentError(
