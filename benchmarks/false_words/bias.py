@@ -127,9 +127,9 @@ def length_world(  # noqa: PLR0913 - parameters of a simulation
     claim: str = "named",
     n: int = 200,
 ) -> bool | None:
-    """One judge that passes the longest text more often by `slope` than the shortest, which is worse."""
+    """One judge that passes the longer half of the texts more often by `slope`; longer texts are better."""
     words, truth = draw_texts(rng, n, base, by_length=by_length)
-    shift = slope * ((rankdata(words) - 0.5) / n - 0.5)[:, None]
+    shift = slope * (2 * (rankdata(words) - 0.5) / n - 1)[:, None]
     said = judge(truth, np.clip(np.array(errors) + shift, 0, 1), np.clip(np.array(errors) - shift, 0, 1), rng)
     people = {who: label(truth, label_error, rng) for who in "pq"}
     found = report(
@@ -231,9 +231,9 @@ COVERED = (
         partial(authors_world, errors=ACCURATE, own_base=0.8, claim="covers"),
     ),
     _covers(
-        "10 points from the shortest to the longest text",
+        "5 points from the shorter to the longer half",
         "the length bias",
-        partial(length_world, slope=0.1, errors=(0.2,) * 3, claim="covers"),
+        partial(length_world, slope=0.05, errors=(0.2,) * 3, claim="covers"),
     ),
     _covers(
         "unequal error rates of criteria", "the length bias", partial(length_world, **UNEQUAL, claim="covers")
@@ -241,7 +241,7 @@ COVERED = (
     _covers("base rate .85", "leniency", partial(leniency_world, fpr=0.3, claim="covers")),
     _covers("base rate .5", "leniency", partial(leniency_world, fpr=0.3, base=0.5, claim="covers")),
 )
-_LONG: dict[str, Any] = {"slope": 0.3, "errors": (0.2,) * 3, "claim": "power"}
+_LONG: dict[str, Any] = {"slope": 0.15, "errors": (0.2,) * 3, "claim": "power"}
 _LENIENT: dict[str, Any] = {"fpr": 0.4, "fnr": 0.05, "claim": "power"}
 POWER = (
     _power(
@@ -250,7 +250,7 @@ POWER = (
         partial(authors_world, favour=0.15, claim="power", **RIGHT),
     ),
     _power(
-        "30 points from the shortest to the longest text, labels known to be right",
+        "15 points from the shorter to the longer half, labels known to be right",
         "length bias",
         partial(length_world, **_LONG, **RIGHT),
     ),
@@ -270,17 +270,17 @@ POWER = (
         partial(authors_world, favour=0.15, label_error=0.05, shared=True, claim="power"),
     ),
     _power(
-        "30 points from the shortest to the longest text, one person",
+        "15 points from the shorter to the longer half, one person",
         "length bias",
         partial(length_world, **_LONG),
     ),
     _power(
-        "30 points from the shortest to the longest text, length independent of truth, one person",
+        "15 points from the shorter to the longer half, length independent of truth, one person",
         "length bias",
         partial(length_world, by_length=0.0, **_LONG),
     ),
     _power(
-        "30 points from the shortest to the longest text, two people with 5% errors",
+        "15 points from the shorter to the longer half, two people with 5% errors",
         "length bias",
         partial(length_world, label_error=0.05, shared=True, **_LONG),
     ),

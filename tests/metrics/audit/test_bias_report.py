@@ -185,7 +185,7 @@ def test_length_lean_is_a_slope_within_strata() -> None:
     found = report.per_judge
     for name, answers in (("fond", fond), ("fair", fair)):
         error = (np.clip(answers, 0, 10) - truth) / 10
-        expected = _slope_within(error, (stats.rankdata(words) - 0.5) / 150, truth)
+        expected = _slope_within(error, 2 * (stats.rankdata(words) - 0.5) / 150, truth)
         assert found[name].length_lean.effect == pytest.approx(expected)
     assert number(found["fond"].length_lean.effect.low) > 0.03
     assert number(found["fond"].length_lean.p_value) < 1e-6

@@ -50,7 +50,7 @@ class JudgeBias:
         metadata={"title": "pass rate (judge − truth; depends on the base rate)"}
     )
     length_lean: TestedBias = field(
-        metadata={"title": "length (pass rate, longest − shortest text, within criterion × truth)"}
+        metadata={"title": "length (pass rate, longer − shorter half of the texts, within criterion × truth)"}
     )
     position_lean: TestedBias = field(
         metadata={"title": "position (win rate of the candidate shown first − ½)"}
@@ -176,8 +176,9 @@ def bias_report(
     - Mean difference and pass rate: the mean of judge minus truth, of values and of passes (values from ½).
       Both depend on the base rate, so their p-values are adjusted separately.
     - Length: the slope of a regression of a cell's error on the rank of the text's number of words, from 0
-      (shortest) to 1 (longest), with an intercept per criterion × true value (rounded to tenths). Without
-      these intercepts, unequal error rates or longer texts that are better would look like a bias.
+      (shortest) to 2 (longest), with an intercept per criterion × true value (rounded to tenths): the longer
+      minus the shorter half of the texts. Without these intercepts, unequal error rates or longer texts that
+      are better would look like a bias.
     - Position: the fraction of decided comparisons won by the candidate shown first, minus ½, over single
       votes with a known order. Use both orders; otherwise, showing better candidates first looks like a bias.
     - Self-preference (Panickssery et al. 2024): the judge's value minus the mean value of judges from other

@@ -166,7 +166,7 @@ def _is_first_best(order: str, label: str | None) -> float:
 _LENIENCY = "mean error at a true value of 1/2 (half of FPR - FNR on binary criteria)"
 _PREFERENCE = "judge minus judges of other families, own family's texts minus other texts"
 _OWN_ERROR = "judge minus truth, own family's texts minus other texts"
-_LENGTH = "judge minus truth, longest minus shortest text"
+_LENGTH = "judge minus truth, longer minus shorter half of the texts"
 _WITHIN = ", within criterion and true value"
 
 
@@ -204,15 +204,15 @@ class BiasTests:
         return self._test(fit, _LENIENCY, "single_class", there)
 
     def length(self, lengths: Array) -> TestedBias:
-        """Estimate the slope of errors on the rank of length, from 0 to 1; `lengths` has shape `(n_items,)`.
+        """Estimate the slope of errors on the rank of length, from 0 to 2; `lengths` has shape `(n_items,)`.
 
-        Ranks keep a single very short or long text from deciding the slope.
+        Ranks keep a single very short or long text from deciding the slope. The halves are 1 apart.
         """
         value = self.values.value[:, self.judge]
         if self._there(value).any() and np.isnan(lengths).all():
             return undefined_bias("no_text", _LENGTH)
         _, place, counts = np.unique(lengths, return_inverse=True, return_counts=True)
-        rank = ((np.cumsum(counts) - counts / 2) / len(lengths))[place.reshape(-1)]
+        rank = (2 * (np.cumsum(counts) - counts / 2) / len(lengths))[place.reshape(-1)]
         rank = np.where(np.isnan(lengths), np.nan, rank)
         return self._slope(value, rank, _LENGTH, "no_variance", is_error=True)
 
