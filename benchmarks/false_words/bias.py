@@ -9,7 +9,7 @@ import numpy as np
 from scipy.stats import rankdata
 
 from autorubric import Criterion, DataItem, Rubric, RubricDataset
-from autorubric.metrics import BiasReport, Estimate, bias_report
+from autorubric.metrics import BiasReport, Estimate, bias_report, judge_report
 from benchmarks.false_words._rows import Kind, Row
 
 CRITERIA = ("a", "b", "c")
@@ -166,6 +166,20 @@ def leniency_world(  # noqa: PLR0913 - parameters of a simulation
     return is_named(found, "x's leniency")
 
 
+def equal_world(rng: np.random.Generator, *, n: int = 80) -> bool | None:
+    """Two people and a judge with the same error rate; the labels are those on which people agree."""
+    _, truth = draw_texts(rng, n, 0.5)
+    rows = [
+        {"item_id": f"i{at}", "criterion": name, "rater": who, "rater_kind": kind, "label": said[at, place]}
+        for who, kind in (("p", "human"), ("q", "human"), ("j", "judge"))
+        for said in (LABELS[label(truth, 0.15, rng).astype(int)],)
+        for at in range(n)
+        for place, name in enumerate(CRITERIA)
+    ]
+    ceiling = judge_report(rows, n_resamples=200).human_ceiling
+    return None if ceiling is None else covers(ceiling.gap["j"].kappa, 0.0)
+
+
 ACCURATE = (0.05, 0.25, 0.25)
 UNEQUAL: dict[str, Any] = {"errors": (0.02, 0.1, 0.35), "base": (0.9, 0.5, 0.2)}
 NAMED = "a bias of judges that see neither author nor length and err symmetrically is named"
@@ -237,6 +251,9 @@ COVERED = (
     ),
     _covers(
         "unequal error rates of criteria", "the length bias", partial(length_world, **UNEQUAL, claim="covers")
+    ),
+    _covers(
+        "a judge equal to people", "the judge's kappa minus a person's, in a person's place,", equal_world
     ),
     _covers("base rate .85", "leniency", partial(leniency_world, fpr=0.3, claim="covers")),
     _covers("base rate .5", "leniency", partial(leniency_world, fpr=0.3, base=0.5, claim="covers")),
