@@ -9,7 +9,7 @@ import numpy as np
 from scipy.stats import rankdata
 
 from autorubric import Criterion, DataItem, Rubric, RubricDataset
-from autorubric.metrics import BiasReport, Estimate, bias_report
+from autorubric.metrics import BiasReport, Estimate, bias_report, judge_report
 from benchmarks.false_words._rows import Kind, Row
 
 CRITERIA = ("a", "b", "c")
@@ -127,9 +127,9 @@ def length_world(  # noqa: PLR0913 - parameters of a simulation
     claim: str = "named",
     n: int = 200,
 ) -> bool | None:
-    """One judge that passes the longest text more often by `slope` than the shortest, which is worse."""
+    """One judge that passes the longer half of the texts more often by `slope`; longer texts are better."""
     words, truth = draw_texts(rng, n, base, by_length=by_length)
-    shift = slope * ((rankdata(words) - 0.5) / n - 0.5)[:, None]
+    shift = slope * (2 * (rankdata(words) - 0.5) / n - 1)[:, None]
     said = judge(truth, np.clip(np.array(errors) + shift, 0, 1), np.clip(np.array(errors) - shift, 0, 1), rng)
     people = {who: label(truth, label_error, rng) for who in "pq"}
     found = report(
@@ -164,6 +164,20 @@ def leniency_world(  # noqa: PLR0913 - parameters of a simulation
     if claim == "covers":
         return covers(found.per_judge["x"].leniency.effect, (fpr - fnr) / 2)
     return is_named(found, "x's leniency")
+
+
+def equal_world(rng: np.random.Generator, *, n: int = 80) -> bool | None:
+    """Two people and a judge with the same error rate; the labels are those on which people agree."""
+    _, truth = draw_texts(rng, n, 0.5)
+    rows = [
+        {"item_id": f"i{at}", "criterion": name, "rater": who, "rater_kind": kind, "label": said[at, place]}
+        for who, kind in (("p", "human"), ("q", "human"), ("j", "judge"))
+        for said in (LABELS[label(truth, 0.15, rng).astype(int)],)
+        for at in range(n)
+        for place, name in enumerate(CRITERIA)
+    ]
+    ceiling = judge_report(rows, n_resamples=200).human_ceiling
+    return None if ceiling is None else covers(ceiling.gap["j"].kappa, 0.0)
 
 
 ACCURATE = (0.05, 0.25, 0.25)
@@ -231,17 +245,20 @@ COVERED = (
         partial(authors_world, errors=ACCURATE, own_base=0.8, claim="covers"),
     ),
     _covers(
-        "10 points from the shortest to the longest text",
+        "5 points from the shorter to the longer half",
         "the length bias",
-        partial(length_world, slope=0.1, errors=(0.2,) * 3, claim="covers"),
+        partial(length_world, slope=0.05, errors=(0.2,) * 3, claim="covers"),
     ),
     _covers(
         "unequal error rates of criteria", "the length bias", partial(length_world, **UNEQUAL, claim="covers")
     ),
+    _covers(
+        "a judge equal to people", "the judge's kappa minus a person's, in a person's place,", equal_world
+    ),
     _covers("base rate .85", "leniency", partial(leniency_world, fpr=0.3, claim="covers")),
     _covers("base rate .5", "leniency", partial(leniency_world, fpr=0.3, base=0.5, claim="covers")),
 )
-_LONG: dict[str, Any] = {"slope": 0.3, "errors": (0.2,) * 3, "claim": "power"}
+_LONG: dict[str, Any] = {"slope": 0.15, "errors": (0.2,) * 3, "claim": "power"}
 _LENIENT: dict[str, Any] = {"fpr": 0.4, "fnr": 0.05, "claim": "power"}
 POWER = (
     _power(
@@ -250,7 +267,7 @@ POWER = (
         partial(authors_world, favour=0.15, claim="power", **RIGHT),
     ),
     _power(
-        "30 points from the shortest to the longest text, labels known to be right",
+        "15 points from the shorter to the longer half, labels known to be right",
         "length bias",
         partial(length_world, **_LONG, **RIGHT),
     ),
@@ -270,17 +287,17 @@ POWER = (
         partial(authors_world, favour=0.15, label_error=0.05, shared=True, claim="power"),
     ),
     _power(
-        "30 points from the shortest to the longest text, one person",
+        "15 points from the shorter to the longer half, one person",
         "length bias",
         partial(length_world, **_LONG),
     ),
     _power(
-        "30 points from the shortest to the longest text, length independent of truth, one person",
+        "15 points from the shorter to the longer half, length independent of truth, one person",
         "length bias",
         partial(length_world, by_length=0.0, **_LONG),
     ),
     _power(
-        "30 points from the shortest to the longest text, two people with 5% errors",
+        "15 points from the shorter to the longer half, two people with 5% errors",
         "length bias",
         partial(length_world, label_error=0.05, shared=True, **_LONG),
     ),

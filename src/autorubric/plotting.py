@@ -163,14 +163,14 @@ def plot_forest(
         known = next(iter(found.values()))
         raise ArgumentError(f"unknown metric {stat!r}; available: {', '.join(known)}")
     ax = plot_intervals({name: one[stat] for name, one in found.items()}, ax=ax)
-    people = report.human_ceiling.per_criterion if report.human_ceiling else {}
-    drawn = []
+    ceiling, drawn = report.human_ceiling, []
     for at, name in enumerate(found):
-        if report.human_ceiling and stat in (people[name].figures() if name in people else {}):
-            replaced = report.human_ceiling.in_place_per_criterion[rater][name].figures()[stat]
-            parts = (found[name][stat], people[name].figures()[stat], replaced)
-            if all(one.is_defined for one in parts):
-                drawn.append((parts[0] + float(parts[1]) - float(parts[2]), at))
+        if ceiling is not None and name in ceiling.per_criterion:
+            theirs = [ceiling.per_criterion[name], ceiling.in_place_per_criterion[rater][name]]
+            parts = [found[name][stat], *(one.figures()[stat] for one in theirs if stat in one.figures())]
+            values = [one.value for one in parts if one.value is not None]
+            if len(values) == 3:
+                drawn.append((values[0] + values[1] - values[2], at))
     if drawn:
         ax.plot(*zip(*drawn, strict=True), "D", color=_ORANGE, fillstyle="none", label="people")
         ax.legend(frameon=False)

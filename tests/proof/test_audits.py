@@ -134,7 +134,7 @@ def test_summhay_writers_judge_their_own(shared_data: Path) -> None:
         assert one.own_error_difference.effect == pytest.approx(_slope_within(mine - human, own, strata))
         words = [len(str(item.submission).split()) for item in items]
         ranks = dict(
-            zip([item.id for item in items], (stats.rankdata(words) - 0.5) / len(items), strict=True)
+            zip([item.id for item in items], 2 * (stats.rankdata(words) - 0.5) / len(items), strict=True)
         )
         rank = np.array([ranks[item] for item, _ in cells])
         assert one.length_lean.effect == pytest.approx(_slope_within(mine - human, rank, strata))

@@ -48,7 +48,7 @@ _BIASES: Final = {
         "Leniency",
         "asymmetry of errors: mean error at a label of ½; for MET/UNMET (FPR − FNR) / 2",
     ),
-    "length_lean": ("Length", "longest − shortest text, at the same label"),
+    "length_lean": ("Length", "longer − shorter half of the texts, at the same label"),
     "position_lean": ("Position", "win rate of the candidate shown first − ½"),
     "self_preference": (
         "Own family",

@@ -185,7 +185,7 @@ def test_length_lean_is_a_slope_within_strata() -> None:
     found = report.per_judge
     for name, answers in (("fond", fond), ("fair", fair)):
         error = (np.clip(answers, 0, 10) - truth) / 10
-        expected = _slope_within(error, (stats.rankdata(words) - 0.5) / 150, truth)
+        expected = _slope_within(error, 2 * (stats.rankdata(words) - 0.5) / 150, truth)
         assert found[name].length_lean.effect == pytest.approx(expected)
     assert number(found["fond"].length_lean.effect.low) > 0.03
     assert number(found["fond"].length_lean.p_value) < 1e-6
@@ -416,7 +416,7 @@ def test_a_lenient_judge_is_named_beside_wrong_labels() -> None:
     """With two people per cell, a judge that passes 40% of the failing texts is lenient, not the labels."""
     truth, people, _ = _with_label_errors(3, base=0.8, error=0.03)
     rng = np.random.default_rng(0)
-    said = np.where(truth == 1, rng.random(500) < 0.95, rng.random(500) < 0.4).astype(int)
+    said = np.where(truth == 1, rng.random(500) < 0.95, rng.random(500) < 0.4).astype(int).tolist()
     rows = binary_rows(people["ann"], {"a": said})
     for who, labels in people.items():
         rows += [{**row, "rater": who, "rater_type": "human"} for row in binary_rows(None, {who: labels})]

@@ -50,7 +50,7 @@ class JudgeBias:
         metadata={"title": "pass rate (judge − truth; depends on the base rate)"}
     )
     length_lean: TestedBias = field(
-        metadata={"title": "length (pass rate, longest − shortest text, within criterion × truth)"}
+        metadata={"title": "length (pass rate, longer − shorter half of the texts, within criterion × truth)"}
     )
     position_lean: TestedBias = field(
         metadata={"title": "position (win rate of the candidate shown first − ½)"}
@@ -176,8 +176,9 @@ def bias_report(
     - Mean difference and pass rate: the mean of judge minus truth, of values and of passes (values from ½).
       Both depend on the base rate, so their p-values are adjusted separately.
     - Length: the slope of a regression of a cell's error on the rank of the text's number of words, from 0
-      (shortest) to 1 (longest), with an intercept per criterion × true value (rounded to tenths). Without
-      these intercepts, unequal error rates or longer texts that are better would look like a bias.
+      (shortest) to 2 (longest), with an intercept per criterion × true value (rounded to tenths): the longer
+      minus the shorter half of the texts. Without these intercepts, unequal error rates or longer texts that
+      are better would look like a bias.
     - Position: the fraction of decided comparisons won by the candidate shown first, minus ½, over single
       votes with a known order. Use both orders; otherwise, showing better candidates first looks like a bias.
     - Self-preference (Panickssery et al. 2024): the judge's value minus the mean value of judges from other
@@ -187,13 +188,11 @@ def bias_report(
       the same contrast of judge minus truth.
 
     Wrong labels can look like each of these biases except position. `explained_by` is the smallest share of
-    wrong labels with which the interval contains 0, if labels are wrong independently of judge, author and
-    length: sums over cells are replaced by their unbiased estimates from such labels (Natarajan et al. 2013).
-    Other figures take the labels as right, but the summary names a bias only by `cautious_p_value`, which is
-    adjusted from the largest p-values up to the possible share of wrong labels: `label_error` or, if two
-    people labelled some of the cells, the upper limit of the share that their disagreement implies; without
-    such cells, 20% are assumed. In the latter two cases, the share is at most the upper limit of the share
-    of labels that differ from a judge's value, among the cells with that value.
+    wrong labels with which the interval contains 0, if they are wrong at random (Natarajan et al. 2013).
+    Other figures take the labels as right, but the summary names a bias only by `cautious_p_value`, adjusted
+    from the largest p-values up to the possible share of wrong labels: `label_error`; otherwise the upper
+    limit of the share that the disagreement of people who labelled the same cells implies, or 20%, and at
+    most the upper limit of the share of labels that differ from a judge's value where it gives that value.
 
     Reasons for undefined biases: `no_truth`, `no_text` (no lengths), `no_order` (no comparison with a known
     order), `no_generator` (no item names one), `single_class` (leniency: the truth does not vary within any

@@ -15,11 +15,11 @@ import math
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 
-from autorubric.metrics.audit.item_resampling import mean_estimate, t_estimate
+from autorubric.metrics.audit.item_resampling import mean_estimate, mean_of_defined, t_estimate
 from autorubric.metrics.core.contingency import renumber
 from autorubric.metrics.core.estimate import Estimate, Reason, TestStatistic
 from autorubric.metrics.core.intervals import normal_quantile, t_statistic, wilson_ends
@@ -166,7 +166,7 @@ def _is_first_best(order: str, label: str | None) -> float:
 _LENIENCY = "mean error at a true value of 1/2 (half of FPR - FNR on binary criteria)"
 _PREFERENCE = "judge minus judges of other families, own family's texts minus other texts"
 _OWN_ERROR = "judge minus truth, own family's texts minus other texts"
-_LENGTH = "judge minus truth, longest minus shortest text"
+_LENGTH = "judge minus truth, longer minus shorter half of the texts"
 _WITHIN = ", within criterion and true value"
 
 
@@ -191,7 +191,7 @@ class BiasTests:
         item, criterion = renumber(self.values.item[there]), self.values.criterion[there]
         strata = _Strata.of(self.values.truth[there], criterion)
 
-        def fit(share: float) -> _Fit | None:
+        def fit(share: float) -> tuple[float, float, float] | None:
             cell, _, truth, weight = strata.with_wrong_labels(share)
             x, error, group = truth - 0.5, value[there][cell] - truth, criterion[cell]
             squares = np.bincount(group, weight * x * x)
@@ -204,35 +204,27 @@ class BiasTests:
         return self._test(fit, _LENIENCY, "single_class", there)
 
     def length(self, lengths: Array) -> TestedBias:
-        """Estimate the slope of errors on the rank of length, from 0 to 1; `lengths` has shape `(n_items,)`.
+        """Estimate the slope of errors on the rank of length, from 0 to 2; `lengths` has shape `(n_items,)`.
 
-        Ranks keep a single very short or long text from deciding the slope.
+        Ranks keep a single very short or long text from deciding the slope. The halves are 1 apart.
         """
         value = self.values.value[:, self.judge]
-        there = self._there(value)
-        if there.any() and np.isnan(lengths).all():
+        if self._there(value).any() and np.isnan(lengths).all():
             return undefined_bias("no_text", _LENGTH)
         _, place, counts = np.unique(lengths, return_inverse=True, return_counts=True)
-        rank = ((np.cumsum(counts) - counts / 2) / len(lengths))[place.reshape(-1)]
+        rank = (2 * (np.cumsum(counts) - counts / 2) / len(lengths))[place.reshape(-1)]
         rank = np.where(np.isnan(lengths), np.nan, rank)
         return self._slope(value, rank, _LENGTH, "no_variance", is_error=True)
 
     def self_preference(self, others: Sequence[int], by_own: Array) -> TestedBias:
-        """Estimate the contrast of own and other texts relative to judges of other families.
-
-        Within strata of criterion and true value, neither the accuracy of a judge nor the quality of a
-        generator changes the contrast, unless labels are wrong.
-        """
+        """Estimate the contrast of own and other texts relative to judges of other families."""
         if np.isnan(by_own).all() or not others:
             return undefined_bias("no_generator" if np.isnan(by_own).all() else "one_judge", _PREFERENCE)
-        rest = self.values.value[:, list(others)]
-        there = ~np.isnan(rest)
-        mean = np.where(there, rest, 0.0).sum(1) / np.where(there.any(1), there.sum(1), np.nan)
-        outcome = self.values.value[:, self.judge] - mean
+        outcome = self.values.value[:, self.judge] - mean_of_defined(self.values.value[:, list(others)])
         return self._slope(outcome, by_own, _PREFERENCE, "no_pairs", is_error=False)
 
     def own_error_difference(self, by_own: Array) -> TestedBias:
-        """Estimate the contrast of own and other texts in the judge's own errors, within the same strata."""
+        """Estimate the contrast of own and other texts in the judge's own errors."""
         if np.isnan(by_own).all():
             return undefined_bias("no_generator", _OWN_ERROR)
         return self._slope(self.values.value[:, self.judge], by_own, _OWN_ERROR, "no_pairs", is_error=True)
@@ -254,7 +246,7 @@ class BiasTests:
         property_of = by_item[self.values.item][there]
         strata = _Strata.of(self.values.truth[there], self.values.criterion[there])
 
-        def fit(share: float) -> _Fit | None:
+        def fit(share: float) -> tuple[float, float, float] | None:
             cell, group, truth, weight = strata.with_wrong_labels(share)
             size = np.bincount(group, weight)
             # A stratum without texts of its own is left out.
@@ -268,7 +260,11 @@ class BiasTests:
         return self._test(fit, text, reason, there)
 
     def _test(
-        self, fit: Callable[[float], _Fit | None], method: str, reason: Reason, there: Array
+        self,
+        fit: Callable[[float], tuple[float, float, float] | None],
+        method: str,
+        reason: Reason,
+        there: Array,
     ) -> TestedBias:
         """Return the bias with the labels as they are, and whether wrong labels would explain it."""
         n, text = int(np.count_nonzero(there)), f"{method}; t interval over items, {self.level:.0%}"
@@ -285,30 +281,23 @@ class BiasTests:
 
         def p_value(share: float) -> float:
             other = fit(share)
-            if other is None or other.value * value <= 0:
-                return 1.0
-            return t_statistic(other.value / other.se, other.df).p_value
+            same = other is not None and other[0] * value > 0
+            return t_statistic(other[0] / other[1], other[2]).p_value if other and same else 1.0
 
         most = self.wrong.most
         largest = max(found.p_value, p_value(most / 2), p_value(most))
-        ends = (end for end in range(7, 50, 7) if p_value(end / 100) >= alpha)
-        if (end := next(ends, None)) is None:
-            return replace(found, cautious_p_value=largest)
-        steps = range(end - 6, end)
+        end = next((end for end in range(7, 50, 7) if p_value(end / 100) >= alpha), None)
+        steps = range(0 if end is None else end - 6, end or 0)
         least = steps.start + bisect_left(steps, True, key=lambda at: p_value(at / 100) >= alpha)
-        return replace(found, cautious_p_value=largest, explained_by=least / 100)
-
-
-class _Fit(NamedTuple):
-    value: float
-    se: float
-    df: float
+        return replace(found, cautious_p_value=largest, explained_by=least / 100 if end else None)
 
 
 _NOTHING = 1e-9
 
 
-def _fit(part: Array, rest: Array, weight: Array, group: Codes, item: Codes, leverage: Array) -> _Fit | None:
+def _fit(
+    part: Array, rest: Array, weight: Array, group: Codes, item: Codes, leverage: Array
+) -> tuple[float, float, float] | None:
     """Regress `rest` on `part`, two columns without what the intercept or slope of their `group` explains.
 
     The variance, clustered by item, is the larger of that under no effect, as in the score test of two
@@ -328,7 +317,8 @@ def _fit(part: Array, rest: Array, weight: Array, group: Codes, item: Codes, lev
     within = float((np.bincount(item, score) ** 2).sum() - (score**2).sum())
     largest = max(symmetric, symmetric + within, float((np.bincount(item, weighted * left) ** 2).sum()))
     each = np.bincount(item, np.abs(weighted * part))
-    return _Fit(value, math.sqrt(largest) / total, max(1.0, float(each.sum() ** 2 / (each**2).sum()) - 1))
+    df = max(1.0, float(each.sum() ** 2 / (each**2).sum()) - 1)
+    return value, math.sqrt(largest) / total, df
 
 
 @dataclass(frozen=True, slots=True)
@@ -363,9 +353,10 @@ class _Strata:
         if not share:
             return cell, self.stratum, self.truth, np.ones(len(cell))
         weights = np.zeros((len(self.mean), int(self.n_levels.max(initial=1))))
-        for n in np.unique(self.n_levels):
-            mine = self.n_levels == n
-            weights[mine, :n] = np.linalg.inv(_mislabelling(int(n), share))[self.level[mine]]
+        for n in np.unique(self.n_levels).tolist():
+            mine, up = self.n_levels == n, np.arange(1, n + 1)
+            steps = np.eye(n)[np.where(up < n, up, n - 2)] + np.eye(n)[np.minimum(abs(up - 2), n - 1)]
+            weights[mine, :n] = np.linalg.inv((1 - share) * np.eye(n) + share * steps / 2)[self.level[mine]]
         copies = self.n_levels[self.stratum]
         cell = np.repeat(cell, copies)
         own = self.stratum[cell]
@@ -379,28 +370,12 @@ def _levels(values: Array) -> Codes:
     return np.round(values * 10).astype(np.int64)
 
 
-def _mislabelling(n: int, share: float) -> Array:
-    """Return the probability of each label (columns) of n at each true level (rows)."""
-    if n == 1:
-        return np.ones((1, 1))
-    steps = (np.eye(n, k=1) + np.eye(n, k=-1)) / 2
-    steps[0, 1] = steps[-1, -2] = 1.0
-    return np.asarray((1 - share) * np.eye(n) + share * steps)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrongLabels:
-    """How many labels are wrong.
+    """How many labels are wrong, and where `most` comes from."""
 
-    Attributes:
-        estimate: Estimated share of wrong labels; undefined unless two people labelled some of the cells.
-        most: Largest share of wrong labels that could be; a bias that it explains is not named.
-        source: Where `most` comes from: the caller, people who labelled the same cells, or the judges'
-            agreement with the labels, at most .2.
-    """
-
-    estimate: Estimate
-    most: float
+    estimate: Estimate  # share of wrong labels; undefined unless two people labelled some of the cells
+    most: float  # largest possible share; a bias that it explains is not named
     source: Literal["given", "people", "judges"]
 
     def describe(self) -> str:
@@ -431,8 +406,11 @@ def wrong_labels(values: JudgedValues, given: float | None, level: float) -> Wro
     support = np.bincount(cell, np.abs(values.human_value - truth[cell]) < 0.05, minlength=len(truth))
     margin = np.where(n > 0, np.maximum(2 * support - n, 0), 1)[labelled]
 
+    def of_person(disagreement: float) -> float:
+        return (1 - math.sqrt(max(1 - 2 * disagreement, 0.0))) / 2
+
     def of_labels(disagreement: float) -> float:
-        error = _error_of_one(disagreement)
+        error = of_person(disagreement)
         return float((1 / (1 + ((1 - error) / error) ** margin)).mean()) if error else 0.0
 
     found = Estimate.undefined("no_ratings", method=_WRONG)
@@ -440,10 +418,10 @@ def wrong_labels(values: JudgedValues, given: float | None, level: float) -> Wro
         n_shared = int(np.count_nonzero(n > 1))
         share = 1 - float((alike * (alike - 1)).sum()) / 2 / pairs
         ends = wilson_ends(share, n_shared, normal_quantile(level))
-        value, error = of_labels(share), _error_of_one(share)
+        value, error = of_labels(share), of_person(share)
         # Labels without a majority are as many as disagreements, so their number varies with the share too.
         low, high = (
-            choose(of_labels(end), value * (_error_of_one(end) / error if error else 1))
+            choose(of_labels(end), value * (of_person(end) / error if error else 1))
             for choose, end in zip((min, max), ends, strict=True)
         )
         found = Estimate(value, low, min(high, MOST_WRONG), n=n_shared, method=_WRONG)
@@ -453,10 +431,6 @@ def wrong_labels(values: JudgedValues, given: float | None, level: float) -> Wro
     if found.high is not None:
         return WrongLabels(estimate=found, most=min(most, found.high), source="people")
     return WrongLabels(estimate=found, most=min(most, ASSUMED_WRONG), source="judges")
-
-
-def _error_of_one(disagreement: float) -> float:
-    return (1 - math.sqrt(max(1 - 2 * disagreement, 0.0))) / 2
 
 
 def _contradicted(values: JudgedValues, level: float) -> list[float]:

@@ -83,17 +83,14 @@ class _Parts:
             found["people"] = metrics.mean_of_defined(counted[..., people, :], axis=-2)
         return found
 
-    def in_place(self, total: Array) -> dict[str, Array]:
-        """Compute raters' metrics in annotators' places, over and by criterion; `(n_everyone, width)`."""
+    def in_place(self, total: Array) -> Array:
+        """Compute raters' metrics in annotators' places, over and then by criterion, `(n_raters, n)`."""
         each = metrics.by_criterion(self.layout, total)
         on = np.concatenate([self.on[name] for name in each], axis=-1)
-        by_criterion = np.where(on, np.concatenate(list(each.values()), axis=-1), np.nan)
-        return {
-            name: metrics.mean_of_defined(
-                one[self.n_raters + self.n_people :].reshape(self.n_people, self.n_raters, -1), axis=0
-            )
-            for name, one in (("macro", metrics.macro(each, self.on)), ("criteria", by_criterion))
-        }
+        counted = np.where(on, np.concatenate(list(each.values()), axis=-1), np.nan)
+        found = np.concatenate([metrics.macro(each, self.on), counted], axis=-1)
+        replaced = found[self.n_raters + self.n_people :].reshape(self.n_people, self.n_raters, -1)
+        return np.asarray(metrics.mean_of_defined(replaced, axis=0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +115,7 @@ class ResampledMetrics:
     sums: Array  # contribution of each item, (n_items, n_everyone * width)
     values: dict[str, Array]  # metrics by part of the report, such as "macro" or "micro"
     drawn: dict[str, Array]  # the same in each resample; empty if there are fewer than two items
-    replaced: dict[str, Array]  # metrics of raters in annotators' places; empty without annotators
+    replaced: Array  # metrics of raters in annotators' places; empty without annotators
     known: dict[tuple[str, bool], Array] = field(default_factory=dict)  # item weights of people by metric
 
     @property
@@ -230,12 +227,10 @@ class ResampledMetrics:
 
         def mean(i: int, metric: MetricDisplay) -> Estimate:
             method = f"{metric.key.replace('_', ' ')}, in an annotator's place, mean over annotators"
-            if place is None:
-                value = float(self.replaced["macro"][rater, i])
-            elif place in on[i]:
-                value = float(self.replaced["criteria"][rater, sum(map(len, on[:i])) + on[i].index(place)])
-            else:
+            if place is not None and place not in on[i]:
                 return Estimate.undefined("not_on_scale", method=method)
+            at = i if place is None else len(on) + sum(map(len, on[:i])) + on[i].index(place)
+            value = float(self.replaced[rater, at])
             if np.isnan(value):
                 return Estimate.undefined("no_pairs", n=self.n_items, method=method)
             return Estimate(value, n=self.n_items, method=method, reason="not_requested")
@@ -368,7 +363,7 @@ def resample(
             name: part.reshape(len(rows), *values[name].shape)
             for name, part in zip(values, np.split(rows, ends, axis=1), strict=True)
         }
-    replaced = parts.in_place(total) if people else {}
+    replaced = parts.in_place(total) if people else np.zeros((0, 0))
     return ResampledMetrics(
         parts=parts, resampling=resampling, sums=sums, values=values, drawn=drawn, replaced=replaced
     )
