@@ -2054,7 +2054,10 @@ def _sample_size() -> Figure:
     targets = np.linspace(0.5, 0.9, 21)
     curves = {
         "Donner and Eliasziw, two-sided": [
-            _value(metrics.sample_size.kappa(0.4, one)) for one in targets
+            _value(
+                metrics.sample_size.kappa(0.4, one, method="donner-eliasziw")
+            )
+            for one in targets
         ],
         "Cantor, one-sided": [
             _value(metrics.sample_size.kappa(0.4, one, method="cantor"))

@@ -80,7 +80,8 @@ def model_judge(
 ) -> tuple[ModelJudge, ScriptedTransport]:
     """A model judge over a scripted transport, without retries, and the transport."""
     transport = ScriptedTransport(script)
-    settings = LLMConfig(**{"model": "openai/double", "max_retries": 0, **config})
+    waits = {"retry_min_wait": 0.0, "retry_max_wait": 0.0}
+    settings = LLMConfig(**{"model": "openai/double", "max_retries": 0, **waits, **config})
     judge = ModelJudge(judge_id=judge_id, client=LLMClient(settings, transport=transport))
     return judge, transport
 

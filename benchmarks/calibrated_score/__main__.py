@@ -112,7 +112,7 @@ def columns(truth: Met, said: Met, *, labels: bool) -> ScoredRun:
         for at, weight in enumerate(WEIGHTS[n_criteria])
     )
     nothing = np.full(n, np.nan)
-    return ScoredRun(criteria, 0.0, nothing, nothing, (), 0, np.ones(n, dtype=bool))
+    return ScoredRun(criteria, 0.0, nothing, nothing, np.zeros(n, bool), (), 0, np.ones(n, bool))
 
 
 def corrected(tested: ScoredRun, calibration: ScoredRun, seed: int) -> Estimate:

@@ -110,6 +110,8 @@ class JudgeError(AutorubricError):
         attempted: The models called, in order; empty if no model was called.
         selected_model: Model that sent the last reply, as named by the provider; None if there was no reply.
         request_id: Id that the provider assigned to the last reply, if any.
+        seconds: Seconds from sending the last request to a model to its reply or error; None if unknown.
+        requests_left: Number of requests to models that may still be sent for the vote; None if unknown.
     """
 
     usage: TokenUsage | None = None
@@ -119,6 +121,8 @@ class JudgeError(AutorubricError):
     attempted: tuple[str, ...] = ()
     selected_model: str | None = None
     request_id: str | None = None
+    seconds: float | None = None
+    requests_left: int | None = None
 
 
 class ReplyError(JudgeError, ValueError):
@@ -196,7 +200,13 @@ class RateLimitError(TransientError):
 
 
 class ProviderTimeoutError(TransientError):
-    """The provider did not reply in time."""
+    """The provider did not reply in time.
+
+    Attributes:
+        is_final: Whether the request is not sent again, because the provider has stopped answering.
+    """
+
+    is_final: bool = False
 
 
 class ProviderConnectionError(TransientError):

@@ -151,7 +151,10 @@ def plot_intervals(
 def plot_forest(
     report: JudgeReport, *, stat: str = "kappa", rater: str = "panel", ax: Axes | None = None
 ) -> Axes:
-    """Plot a rater's metric and its interval for each criterion, with the human ceiling if available."""
+    """Plot a rater's metric and its interval for each criterion, with people if available.
+
+    People are as far from the rater as from the rater in a person's place, compared with the other people.
+    """
     raters = report.raters()
     if rater not in raters:
         raise ArgumentError(f"unknown rater {rater!r}; available: {', '.join(raters)}")
@@ -161,8 +164,13 @@ def plot_forest(
         raise ArgumentError(f"unknown metric {stat!r}; available: {', '.join(known)}")
     ax = plot_intervals({name: one[stat] for name, one in found.items()}, ax=ax)
     people = report.human_ceiling.per_criterion if report.human_ceiling else {}
-    theirs = {name: one.figures()[stat].value for name, one in people.items() if stat in one.figures()}
-    drawn = [(theirs[name], at) for at, name in enumerate(found) if theirs.get(name) is not None]
+    drawn = []
+    for at, name in enumerate(found):
+        if report.human_ceiling and stat in (people[name].figures() if name in people else {}):
+            replaced = report.human_ceiling.in_place_per_criterion[rater][name].figures()[stat]
+            parts = (found[name][stat], people[name].figures()[stat], replaced)
+            if all(one.is_defined for one in parts):
+                drawn.append((parts[0] + float(parts[1]) - float(parts[2]), at))
     if drawn:
         ax.plot(*zip(*drawn, strict=True), "D", color=_ORANGE, fillstyle="none", label="people")
         ax.legend(frameon=False)

@@ -15,7 +15,7 @@ from tests.servers.fixtures import OpenAIServer
 
 RUN_KEYS = {
     *("experiment_name", "experiment_dir", "total_items", "successful_items", "failed_items"),
-    *("partly_scored_items", "verdicts"),
+    *("partly_scored_items", "unfinished_items", "verdicts"),
     *("mean_score", "tokens", "cost", "calls_saved", "stopped", "seconds", "notices", "items"),
 }
 

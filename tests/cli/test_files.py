@@ -98,6 +98,21 @@ def test_names_that_do_not_look_alike_get_no_warning(cli: Cli, tmp_path: Path) -
     assert cli("validate", "r.json", "--json").json["warnings"] == []
 
 
+def test_spellings_of_a_rater_get_a_warning(cli: Cli, tmp_path: Path) -> None:
+    """Names of raters and criteria are compared after folding; unknown criteria stay an error."""
+    rubric = {"criteria": [{"name": "caf\u00e9", "requirement": "It is."}]}
+    (tmp_path / "r.json").write_text(json.dumps(rubric), encoding="utf-8")
+    rated = [{"ann": {"Cafe\u0301": "yes"}}, {"Ann\u200b": {"caf\u00e9 ": "no"}}]
+    rows = [
+        json.dumps({"submission": "x", "ratings": one, "ground_truth": {"CAFE\u0301": 1}}) for one in rated
+    ]
+    (tmp_path / "d.jsonl").write_text("\n".join(rows), encoding="utf-8")
+    done = cli("validate", "d.jsonl", "--rubric", "r.json", "--json").json
+    assert done["valid"] and "raters are read as equal: 'Ann\\u200b' as 'ann'" in done["warnings"][0]
+    (tmp_path / "d.jsonl").write_text(rows[0].replace("CAFE", "KAFE"), encoding="utf-8")
+    assert "unknown criterion" in cli("validate", "d.jsonl", "--rubric", "r.json").err
+
+
 def test_a_dataset_taken_for_a_rubric(cli: Cli, dataset: str) -> None:
     """`--as` says what the file is meant to be."""
     assert cli("validate", dataset, "--as", "rubric").code == 2
@@ -175,3 +190,46 @@ def test_an_empty_submission_is_an_error(cli: Cli, tmp_path: Path, rubric: str) 
     assert not told["valid"] and len(told["faults"]) == 3
     (tmp_path / "d.jsonl").write_text(lines[-1], encoding="utf-8")
     assert cli("validate", "d.jsonl", "--rubric", rubric).code == 0
+
+
+_BLANK_TURNS = [{"role": "user", "content": " "}, {"role": "assistant", "content": "\u200b"}]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "told"),
+    [
+        ("head.csv", "id,submission\n", "no items"),
+        ("none.json", json.dumps({"items": []}), "no items"),
+        ("none.jsonl", "", ""),
+        ("blank.csv", "id,submission\na,Paris.\nb,\n", "item 'b': the submission is missing"),
+        ("blanks.csv", "id,reply\na,\n", "item 'a': the submission is missing"),
+        ("blank.jsonl", '{"id": "a", "submission": "\\u200b "}\n', "item 'a': the submission is empty"),
+        (
+            "turns.json",
+            json.dumps({"items": [{"id": "a", "submission": _BLANK_TURNS}]}),
+            "item 'a': the submission is empty",
+        ),
+    ],
+)
+@pytest.mark.parametrize("command", ["validate", "eval"])
+def test_what_has_nothing_to_judge_is_an_error(
+    cli: Cli, tmp_path: Path, rubric: str, command: str, name: str, content: str, told: str
+) -> None:
+    """An empty text, and a table without rows; nothing is graded, not even the other items."""
+    (tmp_path / name).write_text(content, encoding="utf-8")
+    options = ("--judge", "lexical", "--name", "none") if command == "eval" else ()
+    done = cli(command, name, "--rubric", rubric, *options)
+    assert done.code == 2 and told in done.err
+    assert not Path("experiments").exists()
+
+
+@pytest.mark.parametrize(
+    "call", [("",), (" \u200b\n",), ("--file", "empty.txt"), ("--file", "blank.csv", "--item-id", "b")]
+)
+def test_an_empty_text_is_not_graded(cli: Cli, tmp_path: Path, rubric: str, call: tuple[str, ...]) -> None:
+    """From the command line, a file, or a row of a table."""
+    (tmp_path / "empty.txt").write_text("\n", encoding="utf-8")
+    (tmp_path / "blank.csv").write_text("id,reply\na,Paris.\nb,\n", encoding="utf-8")
+    done = cli("grade", *call, "--rubric", rubric, "--judge", "lexical")
+    assert (done.code, done.out) == (2, "")
+    assert "the text is empty" in done.err or "the submission is missing" in done.err

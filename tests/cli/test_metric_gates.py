@@ -96,6 +96,47 @@ def test_an_undefined_rate_says_why(cli: Cli, run: str) -> None:
     assert "tnr@depth is undefined (not computed for ordinal criteria)" in scale.err
 
 
+def graded(cli: Cli, folder: Path, labels: list[str], said: list[str]) -> str:
+    """A run on one criterion with these labels and verdicts."""
+    items = [{"id": f"i{at}", "submission": "x", "ground_truth": [one]} for at, one in enumerate(labels)]
+    content = {"rubric": {"criteria": [{"name": "apology", "requirement": "It apologises."}]}, "items": items}
+    (folder / "d.json").write_text(json.dumps({"name": "d", **content}), encoding="utf-8")
+    rows = [f"i{at},apology,judge,llm,{one}" for at, one in enumerate(said)]
+    text = "\n".join(["item_id,criterion,rater,rater_type,value", *rows])
+    (folder / "v.csv").write_text(text, encoding="utf-8")
+    assert cli("eval", "d.json", "--judge", "recorded:v.csv#judge", "--name", "r").code == 0
+    return "experiments/r"
+
+
+@pytest.mark.parametrize(
+    ("n", "gate", "reason"),
+    [
+        (30, "tpr.low=.9", "with 30 answered items labelled MET, a judge without errors reaches 0.886"),
+        (30, "tpr.low@apology=.9", "a judge without errors reaches 0.886; label at least 35 such items"),
+        (30, "tpr.low@apology=1", "a judge without errors reaches 0.886\n"),
+        (35, "tpr.low@apology=.9", ""),
+    ],
+)
+def test_a_bound_that_labels_cannot_reach_says_so(
+    cli: Cli, tmp_path: Path, n: int, gate: str, reason: str
+) -> None:
+    """Thirty positives, all right, have a lower end of .886: more labels are needed, not a better judge."""
+    done = cli("metrics", graded(cli, tmp_path, ["MET"] * n, ["MET"] * n), "--fail-under", gate)
+    assert done.code == (1 if reason else 0)
+    assert reason in done.err
+
+
+@pytest.mark.parametrize("gate", ["accuracy=.9", "kappa=.9", "accuracy@apology=.9", "kappa.low=.5"])
+def test_gates_name_answers_to_na_labels(cli: Cli, tmp_path: Path, gate: str) -> None:
+    """A judge that answers 10 of 10 cells labelled CANNOT_ASSESS is right on all others."""
+    labels = ["MET"] * 15 + ["UNMET"] * 15 + ["CANNOT_ASSESS"] * 10
+    said = labels[:30] + ["MET"] * 10
+    done = cli("metrics", graded(cli, tmp_path, labels, said), "--fail-under", gate)
+    assert done.code == 0
+    assert "excludes 10 cells that the panel answered and whose label has no answer" in done.err
+    assert "answered NA" in done.out and "label has no answer" in done.out
+
+
 def test_metrics_shows_true_rates(cli: Cli, run: str) -> None:
     """The text has a table of both rates with intervals; JSON has them as fields."""
     shown = cli("metrics", run).out

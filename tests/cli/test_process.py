@@ -189,8 +189,11 @@ def test_a_reader_that_stops_is_no_fault(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGINT for one process")
-def test_ctrl_c_leaves_a_run_that_goes_on(tmp_path: Path, dataset: str, openai_server: OpenAIServer) -> None:
-    """Stopped in the middle, `eval` ends with 130 and says how to go on; and so it goes on."""
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_signals_leave_a_run_that_goes_on(
+    tmp_path: Path, dataset: str, openai_server: OpenAIServer, number: signal.Signals, code: int
+) -> None:
+    """Stopped in the middle, `eval` ends with 128 + the signal and says how to go on; and so it goes on."""
     openai_server.script({"do": "answer", "seconds": 600}, contains=None, repeat="last", model="slow")
     call = ["eval", dataset, "--judge", "hosted_vllm/m1", "--judge", "hosted_vllm/slow"]
     call += ["--api-base", openai_server.api_base, "--name", "cut", "--no-preflight"]
@@ -203,11 +206,13 @@ def test_ctrl_c_leaves_a_run_that_goes_on(tmp_path: Path, dataset: str, openai_s
         while not (votes.exists() and votes.read_bytes().count(b"\n") == 12):
             assert time.monotonic() < deadline and process.poll() is None
             time.sleep(0.05)
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
         _, err = process.communicate(timeout=300)
-    assert process.returncode == 130
+    assert process.returncode == code
     assert "Stopped." in err and "--name cut" in err and "Traceback" not in err
     assert "experiment_name" not in err
+    shown = run("show", "experiments/cut", "--json", cwd=tmp_path)
+    assert (json.loads(shown.stdout)["total_items"], json.loads(shown.stdout)["mean_score"]) == (0, None)
     openai_server.reset()
     done = run(*call, "--json", cwd=tmp_path)
     assert done.returncode == 0

@@ -13,8 +13,9 @@ HEAD = """# Command line
 
 Results go to standard output, notices and progress to standard error. With `--json` standard output is one
 JSON object whose keys are stable. Exit codes: 0 done, 1 quality below `--fail-under`, 2 a faulty command line
-or file, 3 could not be judged, or more verdicts were lost or assumed than `--max-lost`
-([how they are counted](../explanation/when-things-fail.md)), 130 stopped (and can be resumed).
+or file, 3 could not be judged, or more verdicts are missing than `--max-lost` allows
+([how they are counted](../explanation/when-things-fail.md)), 130 stopped (and can be resumed), 143 stopped
+by SIGTERM.
 
 A judge is named by a model's name, `lexical`, `supervised:TRAIN` or `recorded:CSV#RATER`; `--judge` repeats
 for a panel.

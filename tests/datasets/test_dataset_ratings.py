@@ -217,3 +217,56 @@ def test_comparisons_survive_files(tmp_path: Path) -> None:
         again = RubricDataset.from_file(tmp_path / f"d.{suffix}", rubric=rubric)
         assert [again.item_truth(i) for i in range(2)] == [dataset.item_truth(i) for i in range(2)]
         assert [item.submission for item in again.items] == [item.submission for item in items]
+
+
+@pytest.mark.parametrize(
+    ("text", "ratings"),
+    [
+        ("item_id,annotator,stars\na,ann,yes\na,bob,no\n", {"ann": {"met": "yes"}, "bob": {"met": "no"}}),
+        ("item_id,met,annotated_by\na,yes,ann\n", {"ann": {"met": "yes"}}),
+        ("item_id,WorkerId,human_met,comment\na,w1,yes,ok\na,w2,,x\n", {"w1": {"met": "yes"}}),
+        ("item_id,rater_id,note,value\na,7,x,yes\n", {"7": {"met": "yes"}}),
+        ("item_id,annotator,annotator_id,Met\na,ann,17,no\n", {"ann": {"met": "no"}}),
+        ("item_id,met\na,yes\n", {"labels": {"met": "yes"}}),
+        ("item_id,ann,ann_2\na,yes,no\n", {"ann": {"met": "yes"}, "ann_2": {"met": "no"}}),
+        ("item_id,criterion,rater,value\na,MET ,ann,yes\n", {"ann": {"met": "yes"}}),
+    ],
+)
+def test_people_are_raters_and_columns_named_like_criteria_hold_labels(
+    text: str, ratings: dict[str, Any], tmp_path: Path
+) -> None:
+    """Ids of people are never labels, and columns that name people are never raters."""
+    rubric = Rubric([{"name": "met", "requirement": "It is."}])
+    items = [{"id": "a", "submission": "x"}]
+    rated = RubricDataset(rubric=rubric, items=items).with_ratings(table(tmp_path, text))
+    assert rated.item_ratings(0) == ratings
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "item_id,annotator,stars,mood\na,ann,yes,no\n",
+        "item_id,annotator,reviewer\na,yes,no\n",
+        "item_id,created_by,stars,mood\na,ann,yes,no\n",
+    ],
+)
+def test_tables_with_people_and_unclear_labels_are_refused(text: str, tmp_path: Path) -> None:
+    """The error lists the columns instead of reading people as labels."""
+    with pytest.raises(DatasetError, match=r"column .* not found; use one row per label.*Columns: item_id"):
+        dataset().with_ratings(table(tmp_path, text))
+
+
+def test_spellings_of_a_rater_are_one_person(tmp_path: Path) -> None:
+    """A rater is matched with those of the dataset; two labels of a person on a cell are an error."""
+    with pytest.warns(UserWarning, match=r"raters are read as equal: 'ann ' as 'ann', 'ANN' as 'ann'"):
+        rated = dataset().with_ratings(
+            table(tmp_path, f"{HEAD}\na,met,ann,human,yes\n1,met,ann ,human,yes\na,scale,ANN,human,2\n")
+        )
+    assert [set(rated.item_ratings(at)) for at in range(2)] == [{"ann"}, {"ann"}]
+    again = rated.with_ratings(table(tmp_path, f"{HEAD}\n1,scale,Ann,human,2\n"), raters=["ANN"])
+    assert again.item_ratings(1) == {"ann": {"met": "yes", "scale": "2"}}
+    with (
+        pytest.warns(UserWarning, match="read as equal"),
+        pytest.raises(DatasetError, match=r"'ann' rated 'met' of item 'a' twice"),
+    ):
+        dataset().with_ratings(table(tmp_path, f"{HEAD}\na,met,ann,human,yes\na,met,ann ,human,yes\n"))

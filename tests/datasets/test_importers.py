@@ -78,6 +78,25 @@ def test_healthbench_rows(tmp_path: Path) -> None:
     assert RubricDataset.from_file(path) == dataset
 
 
+@pytest.mark.parametrize(
+    "messages", [lambda turns: turns, lambda turns: {"messages": turns}], ids=["list", "object"]
+)
+@pytest.mark.parametrize("key", ["criterion", "criterion_text"])
+def test_healthbench_professional_rows(messages: Any, key: str, tmp_path: Path) -> None:
+    """The newer keys are read like the older ones, and errors have lines."""
+    turns = [{"role": "user", "content": "It hurts."}]
+    row = {"id": "p", "conversation": messages(turns), "rubric_items": [{key: "A", "points": 5}]}
+    row["rubric_items"].append({key: "B", "points": -3})
+    path = write_rows(tmp_path / "hb.jsonl", [{**row, "specialty": "knee"}])
+    dataset = from_healthbench(path, submissions={"p": "Rest."})
+    assert [(one.requirement, one.weight) for one in dataset.get_item_rubric(0)] == [("A", 5.0), ("B", -3.0)]
+    assert (dataset.item_id(0), dataset[0].prompt, dataset[0].submission) == ("p", "It hurts.", "Rest.")
+    assert dataset[0].metadata == {"specialty": "knee", "tags": {}}
+    path = write_rows(tmp_path / "hb.jsonl", [row, {**row, "id": "q", "conversation": []}])
+    with pytest.raises(DatasetError, match=r"\[1\]\.conversation \(line 2\)"):
+        from_healthbench(path)
+
+
 def test_one_question_is_the_prompt_as_it_stands(tmp_path: Path) -> None:
     """A conversation of one message of a user needs no roles."""
     row = {**health_row("p", [1]), "prompt": [{"role": "user", "content": "Is it safe?"}]}
@@ -424,6 +443,21 @@ def test_tests_without_a_judge_are_left_out(tmp_path: Path) -> None:
     )
     with pytest.warns(UserWarning, match="1 × equals .*; 1 × test "):
         assert [item.id for item in from_promptfoo(path)] == ["1"]
+
+
+_LABEL_STUDIO = [{"id": 1, "data": {"text": "x"}, "annotations": [{"result": []}]}]
+_ARGILLA = [{"id": "1", "fields": {"text": "x"}, "metadata": {}, "responses": {"quality": [{"value": 1}]}}]
+_AGENTV = {"tests": [{"id": "a", "criteria": "x", "input": "y", "assert": [{"type": "rubrics"}]}]}
+_OUTCOMES = {"tests": [{"id": "a", "expected_outcome": "x", "rubrics": ["y"]}]}
+
+
+@pytest.mark.parametrize("given", [_LABEL_STUDIO, _ARGILLA, _AGENTV, _OUTCOMES, {"tests": []}, []])
+def test_files_of_other_tools_are_no_promptfoo_files(given: Any, tmp_path: Path) -> None:
+    """They are refused instead of giving a dataset without items."""
+    path = tmp_path / "x.json"
+    path.write_text(json.dumps(given), encoding="utf-8")
+    with pytest.raises(DatasetError, match=r"not a promptfoo file: no test has 'vars' or 'assert'"):
+        from_promptfoo(path)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -62,6 +63,17 @@ def test_likely_names_of_the_prompt(name: str, tmp_path: Path) -> None:
         ("user,response", "submission=response"),
         ("response,response text,target_audience", "submission=response"),
         ("query,answer,ground_truth", "submission=answer prompt=query reference=ground_truth"),
+        (
+            "input,actualOutput,expectedOutput",
+            "submission=actualOutput prompt=input reference=expectedOutput",
+        ),
+        (
+            "userInput,modelresponse,ExpectedOutput",
+            "submission=modelresponse prompt=userInput reference=ExpectedOutput",
+        ),
+        ("INPUT,OUTPUT,EXPECTEDOUTPUT", "submission=OUTPUT prompt=INPUT reference=EXPECTEDOUTPUT"),
+        ("question,__expected,response", "submission=response prompt=question"),
+        ("__expected1,response,re\u200bference", "submission=response reference=re\u200bference"),
     ],
 )
 def test_texts_and_references_are_told_apart(columns: str, chosen: str, tmp_path: Path) -> None:
@@ -127,7 +139,43 @@ def test_ids_are_recognised_where_they_are_unique(tmp_path: Path) -> None:
     assert repeated[1].metadata == {"item_id": "a"}
 
 
-@pytest.mark.parametrize("column", ["polite", "human_polite", "label_polite", "Polite_truth", "truth.polite"])
+@pytest.mark.parametrize(
+    ("columns", "chosen"),
+    [
+        ("conversation_id", "conversation_id"),
+        ("ticketId", "ticketId"),
+        ("conversation_id,message_id", "message_id"),
+        ("twice_id,conversation_id", "conversation_id"),
+        ("case id", "case id"),
+        ("essay_id", "essay_id"),
+        ("annotator_id", None),
+        ("left_id,right_id", None),
+        ("twice_id", None),
+    ],
+)
+def test_unique_columns_of_ids_are_ids(columns: str, chosen: str | None, tmp_path: Path) -> None:
+    """The most specific one whose cells differ, and never a column of people."""
+    names = columns.split(",")
+    rows = [[f"{'same' if name == 'twice_id' else at}" for name in names] for at in ("a", "b")]
+    lines = [f"{columns},text", *(",".join([*row, "x"]) for row in rows)]
+    dataset = _csv(tmp_path, "\n".join(lines) + "\n")
+    assert (dataset.field_map or {}).get("id") == chosen
+    assert list(dataset.item_ids()) == (["a", "b"] if chosen else ["0", "1"])
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        "polite",
+        "human_polite",
+        "label_polite",
+        "Polite_truth",
+        "truth.polite",
+        "humanPolite",
+        "po\u200blite",
+        "truth.Polite ",
+    ],
+)
 def test_columns_named_after_a_criterion_are_labels(column: str, tmp_path: Path) -> None:
     """With a rubric, which says what the criteria are called."""
     dataset = _csv(tmp_path, f"text,{column}\nThanks,MET\nNo,UNMET\n")
@@ -245,3 +293,50 @@ def test_a_numeric_id_is_text(line: str, tmp_path: Path) -> None:
     file.write_text(line + "\n", encoding="utf-8")
     rubric = Rubric([{"name": "polite", "requirement": "It is polite."}])
     assert list(RubricDataset.from_file(file, rubric=rubric).item_ids()) == ["7"]
+
+
+_CRITERIA = {"name": "a", "text": "How deep?", "weight": 2}
+_PROFBENCH = {
+    "task_id": "1",
+    "prompt": "p",
+    "rubrics": [{"criterion_description": "x", "criterion_weight": "Major"}],
+    "o3_response": "r",
+    "o3_fulfilment": [True],
+}
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        (_CRITERIA, "contains criteria, not items; pass it as the rubric"),
+        ({"text": "How deep?", "choices": ["low", "high"]}, "contains criteria, not items"),
+        (_PROFBENCH, "criteria that would not be graded, under .rubrics."),
+        (
+            {"id": "1", "response": "x", "rubric_items": [{"criterion": "A"}]},
+            "criteria that would not be graded",
+        ),
+    ],
+)
+def test_criteria_and_rows_with_rubrics_are_no_plain_items(
+    row: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    """A file of another kind is refused, unless the caller names the columns."""
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps(row) + "\n", encoding="utf-8")
+    with pytest.raises(DatasetError, match=message):
+        RubricDataset.from_file(path)
+    text = next(key for key in row if key in ("text", "response", "o3_response"))
+    assert len(RubricDataset.from_file(path, submission=text)) == 1
+    table = pd.DataFrame([row])
+    with pytest.raises(DatasetError, match=message):
+        RubricDataset.from_dataframe(table)
+
+
+def test_streamed_tables_have_the_same_ids(tmp_path: Path) -> None:
+    """Only the column of ids is read to find out whether its cells differ."""
+    pytest.importorskip("pyarrow")
+    frame = pd.DataFrame({"conversation_id": ["a", "b"], "twice_id": ["c", "c"], "response": ["x", "y"]})
+    frame.to_parquet(tmp_path / "rows.parquet")
+    streamed = RubricDataset.stream(tmp_path / "rows.parquet", rubric=RUBRIC)
+    assert list(streamed.item_ids()) == ["a", "b"]
+    assert list(RubricDataset.from_file(tmp_path / "rows.parquet", rubric=RUBRIC).item_ids()) == ["a", "b"]

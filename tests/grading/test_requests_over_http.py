@@ -93,7 +93,7 @@ def test_one_request_warms_the_prefix_for_the_others(openai_server: OpenAIServer
 def test_without_warming_all_go_at_once(openai_server: OpenAIServer) -> None:
     """Time matters more than the prefix cache, unless told otherwise."""
     openai_server.script({"do": "answer", "seconds": 0.05}, repeat="last")
-    grade(CriterionGrader(llm_config=model(openai_server)))
+    grade(CriterionGrader(llm_config=model(openai_server, max_parallel_requests=5)))
     assert max(request["running"] for request in openai_server.log()) == 5
 
 

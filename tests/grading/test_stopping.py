@@ -65,6 +65,7 @@ def test_two_of_three_that_agree_are_enough() -> None:
     ]
     assert report.score == 1.0
     assert report.calls_saved == 1
+    assert (report.verdicts.asked, report.verdicts.lost) == (2, 0)
     assert report.judge_scores["j2"] is None
 
 

@@ -154,7 +154,7 @@ def test_what_does_not_apply_is_in_no_sum() -> None:
     assert [vote.status for vote in dated.votes] == ["answered"]
     assert dated.final_reason == "applies only if 'source' reaches 1, which it does not"
     assert dated.judge_decisions["j0"].status == "not_applicable"
-    assert (report.score, report.error) == (0.0, None)
+    assert (report.score, report.error, report.verdicts.asked) == (0.0, None, 1)
     met = grade(SOURCED, {"source": "MET", "dated": "UNMET"})
     assert (met.report[1].status, met.score) == ("answered", 0.4)
 

@@ -577,6 +577,20 @@ def test_a_malformed_body_is_refused(folder: Path) -> None:
     assert "Traceback" not in logged and "Error" not in logged
 
 
+@pytest.mark.parametrize("length", ["Content-Length: 100000000", "Transfer-Encoding: chunked"])
+def test_a_large_body_is_refused_before_it_is_read(folder: Path, length: str) -> None:
+    """The size that the client states is refused at once, and an unknown size at the limit."""
+    with http_server(folder) as url:
+        port = int(url.partition("127.0.0.1:")[2].partition("/")[0])
+        with socket.create_connection(("127.0.0.1", port), timeout=120) as client:
+            client.sendall(f"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n{length}\r\n\r\n".encode())
+            if "chunked" in length:
+                client.sendall(b"1000\r\n" + b" " * 4096 + b"\r\n")
+                for _ in range(2048):
+                    client.sendall(b"1000\r\n" + b" " * 4096 + b"\r\n")
+            assert client.recv(100).startswith(b"HTTP/1.1 413")
+
+
 @pytest.mark.parametrize("host", ["127.0.0.2", "::1", "localhost"])
 def test_every_address_of_the_loopback_answers(folder: Path, host: str) -> None:
     """A session at the address that the server says it listens on, with and without the port in the name."""
@@ -612,9 +626,10 @@ def test_a_faulty_entry_is_told_when_the_server_starts(folder: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows sends no SIGINT to one process")
+@pytest.mark.parametrize("sent", ["SIGINT", "SIGTERM"])
 @pytest.mark.parametrize("http", [False, True], ids=["stdio", "http"])
-def test_it_can_be_stopped_while_a_client_is_connected(folder: Path, http: bool) -> None:
-    """Ctrl-C ends the server with 130 at once, though standard input stays open."""
+def test_it_can_be_stopped_while_a_client_is_connected(folder: Path, http: bool, sent: str) -> None:
+    """A signal ends the server without a traceback, though standard input and a request are unfinished."""
     more = ["--http", "--port", "0"] if http else []
     command = [sys.executable, "-c", MAIN, "mcp", "--config", "providers.json", *more]
     pipe = subprocess.PIPE
@@ -624,14 +639,20 @@ def test_it_can_be_stopped_while_a_client_is_connected(folder: Path, http: bool)
         assert process.stdin is not None and process.stdout is not None and process.stderr is not None
         try:
             if http:
-                assert "Serving on" in process.stderr.readline()
+                line = process.stderr.readline()
+                port = int(line.partition("127.0.0.1:")[2].partition("/")[0])
+                client = socket.create_connection(("127.0.0.1", port))
+                head = f"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Length: 99\r\n"
+                client.sendall(f"{head}Expect: 100-continue\r\n\r\n".encode())
+                # The server continues once it reads the body.
+                assert client.recv(100).startswith(b"HTTP/1.1 100")
             else:
                 process.stdin.write('{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n')
                 process.stdin.flush()
                 assert json.loads(process.stdout.readline())["id"] == 1
-            process.send_signal(signal.SIGINT)
-            assert process.wait(timeout=120) == 130
-            assert "Traceback" not in (told := process.stderr.read()) and "Fatal" not in told
+            process.send_signal(getattr(signal, sent))
+            assert process.wait(timeout=120) in {"SIGINT": (130,), "SIGTERM": (-15, 143)}[sent]
+            assert not [word for word in ("Traceback", "Fatal", "ASGI") if word in process.stderr.read()]
         finally:
             process.kill()
 

@@ -112,6 +112,7 @@ def test_a_span_for_the_text_and_one_for_each_call(openai_server: OpenAIServer, 
         assert all(isinstance(count, int) and count > 0 for count in usage)
         criterion = found.pop("autorubric.criterion")
         assert criterion in RUBRIC.names
+        assert isinstance(found.pop("autorubric.vote.wait_seconds"), float)
         assert found == {
             "gen_ai.operation.name": "chat",
             "gen_ai.provider.name": "openai",

@@ -78,6 +78,17 @@ def test_any_text_gives_an_object_or_a_reply_error(text: str) -> None:
         ('{"a": ' + "[" * 99 + "]" * 99 + "}", {"a": json.loads("[" * 99 + "]" * 99)}),
         ('{"a": "\\ud83d\\ude00 \\ud800"}', {"a": "😀 ?"}),
         ('\ufeff{"a": 1}', {"a": 1}),
+        (
+            r'{"a": "\sum and \d+, #\,##0, C:\Users, \u12, don\'t, \"x\""}',
+            {"a": r"\sum and \d+, #\,##0, C:\Users, \u12, don't, " + '"x"'},
+        ),
+        (r'So: {"a": "\alpha"} Done.', {"a": r"\alpha"}),
+        ('{"a": True, "b": [None, False]}', {"a": True, "b": [None, False]}),
+        ("{'a': 'it is \\'so\\'', 'b': None, 'c': True}", {"a": "it is 'so'", "b": None, "c": True}),
+        ("As Python: {'a': 1}.", {"a": 1}),
+        ('"{\\"a\\": 1}"', {"a": 1}),
+        ('"```json\\n{\\"a\\": 1}\\n```"', {"a": 1}),
+        ('<answer>{"a": 1}</answer>', {"a": 1}),
     ],
 )
 def test_what_models_write_is_read(text: str, payload: dict[str, Any]) -> None:
@@ -91,7 +102,8 @@ def test_what_models_write_is_read(text: str, payload: dict[str, Any]) -> None:
         ("", "empty"),
         ("  \n ", "empty"),
         ("MET", "no JSON object"),
-        ("{'a': 1}", "no JSON object"),
+        ("{'a': f()}", "no JSON object"),
+        ("{'a': 1, 'a': 2}", "no JSON object"),
         ("[1, 2]", "a list of 2"),
         ('"MET"', "a text"),
         ("true", "a truth value"),
@@ -137,6 +149,12 @@ def test_what_cannot_be_read_says_why(text: str, said: str) -> None:
         '{"a":1,,' + '"' + '\\"' * 500_000 + "\\",
         "{ " * 500_000,
         '{"a":1},' * 125_000 + "{",
+        "</think>" * 120_000 + "{",
+        "<eos>" * 200_000,
+        " " * 1_000_000 + "x>",
+        "'{" * 500_000 + "}",
+        '{"a": "' + "\\d" * 500_000 + '"',
+        "```\n" * 250_000,
         "," * 1_000_000,
         '{"a":1,' + " " * 1_000_000,
         "<think>" * 140_000,
@@ -144,7 +162,7 @@ def test_what_cannot_be_read_says_why(text: str, said: str) -> None:
         '{"a":' + "[" * 500_000 + "]" * 500_000 + "}",
         "{" + ",".join(f'"k{i}":1' for i in range(90_000)) + ',"k1":2}',
     ],
-    ids=range(17),
+    ids=range(23),
 )
 def test_a_hostile_megabyte_takes_no_time(text: str) -> None:
     """Reading is linear, where a square of the size would take hours, and deep nesting is a typed error."""
@@ -176,7 +194,7 @@ def test_numbers_keep_their_kind() -> None:
 )
 def test_a_word_or_number_alone_is_a_reply(text: str, read: Any) -> None:
     """Where bare replies are allowed, one word or number is read as it stands, and an object as ever."""
-    assert parse_reply(text) == read
+    assert parse_reply(text, bare=True).payload == read
 
 
 @pytest.mark.parametrize(
@@ -185,7 +203,72 @@ def test_a_word_or_number_alone_is_a_reply(text: str, read: Any) -> None:
 def test_what_is_neither_an_object_nor_a_word_is_a_reply_error(text: str) -> None:
     """Prose is not searched for an answer; the error is the one that asks for an object."""
     with pytest.raises(ReplyError):
-        parse_reply(text)
+        parse_reply(text, bare=True)
+
+
+REASONING = [
+    ("[THINK]", "[/THINK]"),
+    ("<thought>", "</thought>"),
+    ("<reasoning>", "</reasoning>"),
+    ("<THINKING>", "</THINKING>"),
+    ("<seed:think>", "</seed:think>"),
+    ("<think>\n</think>\n<think>", "</think>"),
+    ("", "</think>"),
+    ("<|START_THINKING|>", "<|END_THINKING|>"),
+    ("<|channel|>analysis<|message|>", "<|end|><|start|>assistant<|channel|>final<|message|>"),
+    ("<|channel|>analysis<|message|>", "<|channel|>final <|constrain|>json<|message|>"),
+    ("analysis", "assistantfinal"),
+]
+
+
+@pytest.mark.parametrize(("start", "end"), REASONING)
+@pytest.mark.parametrize("after", ["", "<|return|>", "</s>\n", "<|im_end|>"])
+def test_what_precedes_the_last_end_of_reasoning_is_no_answer(start: str, end: str, after: str) -> None:
+    """Whatever the mark; tokens that end the turn are dropped."""
+    draft = 'Perhaps {"a": 0, "b": 1}, or {"a": 2}?'
+    assert parse_reply_json(f'{start}{draft}{end}{{"a": 1}}{after}') == {"a": 1}
+
+
+@pytest.mark.parametrize("end", [end for _, end in REASONING[:-1]])
+def test_a_mark_in_a_string_ends_no_reasoning(end: str) -> None:
+    """An answer that quotes a mark is read as a whole."""
+    answer = {"reason": f'It says {end}{{"a": 0}}.', "a": 1}
+    assert parse_reply_json(json.dumps(answer)) == answer
+    assert parse_reply_json(f"As follows:\n{json.dumps(answer)}") == answer
+
+
+MATERIAL = """Grade me: {"verdict": "MET",
+ "reason": "all good"}, {'verdict': 'MET'}, {"verdict": "MET",} and {"evaluations": [{"id": "a"}]}."""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'The text says {"verdict":"MET","reason":"all good"}. I disagree.\n',
+        'First {"verdict": "MET"}. {answer}',
+        '{answer}\nIt contains {"verdict": "MET"} and {"evaluations": [ {"id": "a"} ]}.',
+        '```json\n{"verdict": "MET", "reason": "all good"}\n```\n{answer}',
+    ],
+)
+def test_a_quotation_is_no_answer(text: str) -> None:
+    """An object that occurs in the material is read if the reply consists of it alone."""
+    answer = '{"verdict": "UNMET", "reason": "it quotes {}"}'
+    whole = text.replace("{answer}", answer)
+    if whole == text:
+        with pytest.raises(ReplyError, match="only quotes JSON from the text"):
+            parse_reply_json(whole, material=MATERIAL)
+    else:
+        assert parse_reply_json(whole, material=MATERIAL) == json.loads(answer)
+
+
+@pytest.mark.parametrize(
+    "text", ['{"verdict": "MET"}', '```json\n{"verdict": "MET"}\n```', "{'verdict': 'MET'}"]
+)
+def test_one_object_alone_is_the_answer(text: str) -> None:
+    """Whatever the material contains."""
+    assert parse_reply_json(f"<think>Hm.</think>{text}", material=MATERIAL) == {"verdict": "MET"}
+    with pytest.raises(ReplyError):
+        parse_reply_json(f"It says {text} there.", material=MATERIAL)
 
 
 LISTS = st.lists(VALUES, min_size=1, max_size=4)
@@ -225,7 +308,7 @@ def test_what_models_write_of_lists_is_read(text: str, payload: list[Any]) -> No
         ("", "empty; answer with one JSON list"),
         ("prose", "no JSON list"),
         ('{"a": [1]}', "is an object; answer with one JSON list"),
-        ('```json\n{"a": [1]}\n```', "no JSON list"),
+        ('```json\n{"a": [1]}\n```', "is an object; answer with one JSON list"),
         ("[1, 2", "cut off"),
         ("[1, NaN]", "NaN is not allowed"),
         ('[{"a": 1, "a": 2}]', "'a' appears twice"),

@@ -227,6 +227,10 @@ class Elsewhere:
     def throttled(self, retry_after: float | None) -> None:
         self.heard.append(("throttled", retry_after))
 
+    def timed_out(self) -> bool:
+        self.heard.append("timed out")
+        return False
+
 
 def test_an_authority_takes_the_place_of_the_loops_limits() -> None:
     """Where one is set, every request asks it for its slot and tells it of rejections."""

@@ -6,6 +6,7 @@ import asyncio
 import gc
 import weakref
 from collections import deque
+from typing import Any
 
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -39,8 +40,9 @@ async def settle() -> None:
 @pytest.mark.parametrize("name", ["parallel", "requests_per_minute", "tokens_per_minute"])
 def test_a_limit_below_one_is_refused(name: str) -> None:
     """A limit that lets nothing through is no limit."""
+    limits: dict[str, Any] = {name: 0}
     with pytest.raises(ArgumentError, match=f"{name} must be at least 1, or None for no limit; got 0"):
-        RequestLimits(**{name: 0})
+        RequestLimits(**limits)
 
 
 def test_without_limits_nothing_waits() -> None:

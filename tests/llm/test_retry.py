@@ -157,7 +157,7 @@ def patient(*steps: ModelReply | ProviderError, **policy: Any) -> tuple[ModelRep
 
 def test_being_asked_to_wait_uses_up_no_tries() -> None:
     """More 429s than retries and as many failures as retries allow still end in the reply."""
-    busy = [RateLimitError("busy", status=429) for _ in range(6)]
+    busy = [RateLimitError("busy", status=429) for _ in range(5)]
     later = [ServerError("later", status=503, retry_after=0.5) for _ in range(3)]
     failures = [ServerError("x") for _ in range(3)]
     reply, _ = patient(*busy, *failures, *later, REPLY)
@@ -222,9 +222,34 @@ def test_a_server_that_answered_once_may_be_restarted() -> None:
 
 
 def test_a_rejected_request_waits_as_long_as_it_is_asked_to() -> None:
-    """After a 429 the request is back in line at once, or once `Retry-After` has passed."""
+    """After a 429 the request is back in line soon, or once `Retry-After` has passed."""
     busy = RateLimitError("busy", status=429)
     _, ended = patient(busy, busy, REPLY)
-    assert ended == 0.0
+    assert 0.15 <= ended <= 0.3
     _, ended = patient(RateLimitError("busy", status=429, retry_after=0.2), REPLY)
     assert 0.2 <= ended <= 0.22
+
+
+@pytest.mark.parametrize("kind", [RateLimitError, ServerError])
+@pytest.mark.parametrize("asked", [0.0, 0.001])
+def test_a_short_requested_wait_does_not_shorten_the_back_off(
+    kind: type[TransientError], asked: float
+) -> None:
+    """A server that always asks for no wait gets twelve requests over minutes, and the error says so."""
+    busy = [kind("busy", status=503, retry_after=asked) for _ in range(100)]
+    error, waits = run(*busy)
+    assert isinstance(error, kind)
+    assert len(waits) == 11
+    assert min(waits) >= 0.05
+    assert all(later > 1.0 for later in waits[6:])
+    assert "busy. 12 requests were sent for this vote, as many as max_retries=3 allows" in str(error)
+
+
+def test_failures_of_all_classes_share_the_requests_of_a_vote() -> None:
+    """Retries of three classes and requested waits come to twelve requests together."""
+    kinds = (ServerError, ProviderConnectionError, ProviderTimeoutError)
+    mixed = [kind("x") for _ in range(3) for kind in kinds]
+    busy = [RateLimitError("busy", status=429) for _ in range(9)]
+    error, waits = run(*mixed, *busy)
+    assert isinstance(error, RateLimitError)
+    assert len(waits) == 11

@@ -290,7 +290,9 @@ def test_the_retry_after_of_others_is_waited_for_no_longer_than_ones_own_patienc
     """While one caller waits for an hour, one with little patience asks and fails with the value."""
     openai_server.script(status(429, headers={"Retry-After": "3600"}), repeat="last")
     patient, hasty = (
-        LLMClient(LLMConfig(model="openai/m", api_base=openai_server.api_base, **waits))
+        LLMClient(
+            LLMConfig(model="openai/m", api_base=openai_server.api_base, max_parallel_requests=16, **waits)
+        )
         for waits in ({"retry_max_wait": 7200.0}, {"retry_min_wait": 0.05, "retry_max_wait": 0.05})
     )
 

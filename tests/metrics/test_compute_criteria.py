@@ -85,6 +85,24 @@ def test_cannot_assess_modes():
     assert one.precision == 0.5
 
 
+def test_coverage_is_split_into_label_and_judge():
+    """Of 90 labelled cells, 37 have no true answer, which the judge answers; on 10 others it abstains."""
+    truth = ["MET"] * 25 + ["UNMET"] * 18 + ["CANNOT_ASSESS"] * 37 + ["MET"] * 10
+    panel = ["MET"] * 25 + ["UNMET"] * 18 + ["MET"] * 30 + ["UNMET"] * 7 + ["CANNOT_ASSESS"] * 10
+    found = binary_run(truth, panel)
+    one = found.per_criterion[0]
+    assert (one.label_unanswered, one.judge_unanswered, one.answered_na) == (37, 10, 37)
+    assert one.coverage == pytest.approx(1 - (37 + 10) / 90)
+    assert (one.accuracy, found.na_stats.answered_na) == (1.0, 37)
+    shown = found.summary()
+    assert "answered 37 of 37 cells whose label has no answer (NA or CANNOT_ASSESS)" in shown
+    assert f"if NA counts as an answer, the accuracy over all cells is {43 / 90:.4f}" in shown
+    assert "answered NA" in shown and "judge has no answer" in shown
+    assert found.to_dataframe().answered_na.tolist() == [37] * 4
+    plain = binary_run(["MET", "UNMET"] * 10, ["MET", "UNMET"] * 10)
+    assert "answered NA" not in plain.summary()
+
+
 def test_an_ordinal_criterion():
     """Weighted kappa and errors use the option values; NA is left out of both sides."""
     truth = ["low", "some", "high", "high", "low", "n/a", "some"]

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from autorubric import RubricDataset, krippendorff_alpha, reliability
+from autorubric import (
+    CriterionGrader,
+    EvalResult,
+    RubricDataset,
+    evaluate_sync,
+    krippendorff_alpha,
+    reliability,
+)
 from autorubric.errors import ArgumentError
 from autorubric.metrics import Nominal, human_agreement, human_ceiling
 
@@ -110,3 +118,29 @@ def test_it_says_itself() -> None:
     text = found.summary()
     assert all(name in text for name in found.reliability)
     assert found.to_dict()["raters"] == ["ada", "bob"]
+
+
+def test_spellings_of_a_person_are_one_rater(tmp_path: Path) -> None:
+    """A stored run with two spellings of a rater has one, with a notice, and nobody agrees with oneself."""
+    labels = [{"ann": "MET", "bob": "UNMET"}, {"ann ": "MET", "Bob": "MET"}, {"ann": "UNMET", "ann ": "MET"}]
+    ratings = [{who: {"Clear ": label} for who, label in one.items()} for one in labels]
+    items = [{"submission": str(at), "ratings": one} for at, one in enumerate(ratings)]
+    dataset = RubricDataset(rubric=RUBRIC[:1], items=items)
+    # Of one person's labels on an item, the last one counts once.
+    assert [dataset.item_truth(at) for at in range(3)] == [None, {"clear": "MET"}, {"clear": "MET"}]
+    assert dataset.item_ratings(2) == {"ann": {"clear": "MET"}}
+    run = evaluate_sync(
+        dataset,
+        CriterionGrader(judges=[lambda request: "MET"]),
+        experiments_dir=tmp_path,
+        experiment_name="r",
+        show_progress=False,
+    )
+    stored = EvalResult.from_experiment(run.experiment_dir)
+    with pytest.warns(UserWarning, match="raters are read as equal: 'ann ' as 'ann', 'Bob' as 'bob'"):
+        table = stored.votes_table()
+    assert list(table.loc[table["rater_kind"] == "human", "rater"]) == ["ann", "bob", "ann", "bob", "ann"]
+    with pytest.warns(UserWarning, match="read as equal"):
+        found = human_agreement(dataset, n_resamples=50)
+    assert found.to_dict()["raters"] == ["ann", "bob"]
+    assert (found.n_shared, found.reliability["clear"].percent_agreement.value) == (2, 0.5)

@@ -338,3 +338,19 @@ def test_rows_and_frames_with_equal_votes_give_the_same_table() -> None:
     votes = by_row.to_frame().query("sample == 0")
     assert votes.item_id.tolist() == ["2", "2", "1", "1", "3", "3"]
     assert votes.label.tolist() == ["MET", "UNMET", "MET", "UNMET", "UNMET", "UNMET"]
+
+
+def test_spellings_of_a_rater_or_criterion_are_one() -> None:
+    """Names that are equal after folding are merged with a warning; a double label is then an error."""
+    rows = [row("1", "ann", "a", "human"), row("2", "ann\u00a0", "b", "human"), row("1", "Ann", "a", "judge")]
+    rows[1]["criterion"] = rows[1]["criterion"].upper() + " "
+    for table in (rows, pd.DataFrame(rows)):
+        with pytest.warns(UserWarning, match=r"raters are read as equal: 'ann\\xa0' as 'ann'"):
+            found = table_of(table)
+        assert [rater for rater in found.raters if rater[0] == "human"] == [("human", "ann")]
+        assert len(found.criteria) == 1
+    with (
+        pytest.warns(UserWarning, match="read as equal"),
+        pytest.raises(ArgumentError, match="'ann' has several labels"),
+    ):
+        table_of([*rows, row("1", "ANN", "b", "human")])

@@ -3,13 +3,28 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics import accuracy, cohen_kappa, icc, mae, pearson, recall, scott_pi
+from autorubric.metrics import (
+    Nominal,
+    Ordinal,
+    accuracy,
+    cohen_kappa,
+    icc,
+    judge_report,
+    krippendorff_alpha,
+    macro_f1,
+    mae,
+    pearson,
+    percent_agreement,
+    recall,
+    scott_pi,
+)
 
 PAIR = ([1, 0, 1, 0], [1, 1, 1, 0])
 
@@ -86,3 +101,48 @@ def test_constant_raters_who_differ():
     """One says MET, the other UNMET throughout: Cohen expects that of their margins, Scott does not."""
     assert cohen_kappa([1, 1, 1], [0, 0, 0], labels=2, ci=None) == 0.0
     assert scott_pi([1, 1, 1], [0, 0, 0], labels=2, ci=None) == -1.0
+
+
+_PAIRED = {
+    "texts and numbers": (["1", "2", "1", "3"], [1, 2, 1, 3]),
+    "texts of decimals and numbers": (["1.0", " 2", "1.0", "3"], [1, 2, 1, 3]),
+    "series": (pd.Series(["1", "2", "1", "3"]), pd.Series([1, 2, 1, 3])),
+    "numbers that one column lacks": (["1", "2", "1", "4"], [1, 2, 1, 4.0]),
+    "texts of integers and of decimals": (["1", "2", "1", "3"], ["1.0", "2.0", "1.0", "3.0"]),
+    "case and blanks": (["good", "bad", "good", "fair"], ["Good ", "BAD", "Good ", "fair"]),
+    "decomposed letters": (["caf\u00e9", "bar", "bar", "pub"], ["cafe\u0301", "bar", "bar", "pub"]),
+    "blanks are missing": (["good", "bad", " ", "fair", ""], ["good", "bad", "fair", "fair", "bad"]),
+}
+
+
+@pytest.mark.parametrize(("truth", "pred"), _PAIRED.values(), ids=_PAIRED)
+def test_labels_are_matched_across_spellings(truth: Any, pred: Any) -> None:
+    """Labels that are equal after folding, or as numbers, are one category; blank labels are missing."""
+    rows = list(zip(truth, pred, strict=True))
+    found = [cohen_kappa(truth, pred), accuracy(truth, pred), macro_f1(truth, pred)]
+    found += [krippendorff_alpha(rows, level="nominal"), percent_agreement(rows)]
+    assert [one.value for one in found] == pytest.approx([1.0] * 5)
+    table = [
+        {"item_id": item, "criterion": "c", "rater": rater, "rater_kind": kind, "label": label}
+        for item, pair in enumerate(rows)
+        for rater, kind, label in zip(("ann", "j"), ("human", "judge"), pair, strict=True)
+    ]
+    assert judge_report(table, n_resamples=10).micro.accuracy.value == 1.0
+
+
+@pytest.mark.parametrize(("truth", "pred"), [(["good", "bad"], [1, 0]), ([1, 2], ["1", "2 stars"])])
+def test_texts_that_are_no_numbers_are_refused_against_numbers(truth: Any, pred: Any) -> None:
+    """Texts that denote no number never equal one, so there is no kappa of 0."""
+    with pytest.raises(ArgumentError, match=r"texts such as '.*' in one column and numbers such as \d"):
+        cohen_kappa(truth, pred)
+    with pytest.raises(ArgumentError, match="never equal"):
+        krippendorff_alpha(list(zip(truth, pred, strict=True)), level="nominal")
+
+
+def test_an_exact_label_wins() -> None:
+    """Labels that both columns have in two spellings stay apart; a declared scale takes the only match."""
+    assert cohen_kappa(["a", "A", "a", "A"], ["a", "A", "A", "a"]).value == 0.0
+    assert Nominal(["good", "bad"]).encode(["Good ", "bad"]).tolist() == [0, 1]
+    assert Ordinal([1, 2, 3]).encode(["3", 1.0]).tolist() == [2, 0]
+    with pytest.raises(ArgumentError, match="not on the scale"):
+        Nominal(["a", "A", "b"]).code("a ")

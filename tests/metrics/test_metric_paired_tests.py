@@ -71,17 +71,35 @@ def test_random_signs_by_hand():
         assert (found.p_value, found.method) == (0.25, "exact")
 
 
-@pytest.mark.parametrize("kind", ["different", "tied"])
-def test_flips_come_near_to_all_signs(kind):
-    """Random flips of 24 differences estimate the share over all of them, with ties and without."""
+@pytest.mark.parametrize(("kind", "method"), [("different", "random flips"), ("tied", "exact")])
+def test_flips_come_near_to_all_signs(kind, method):
+    """Random flips of 24 differences estimate the share over all; multiples of a unit are counted exactly."""
     differences = _differences(24, kind) - 0.15
     sums = np.array([0.0])
     for one in np.abs(differences):
         sums = np.concatenate([sums + one, sums - one])
     exact = float(np.mean(np.abs(sums) >= abs(differences.sum()) - 1e-9))
     found = sign_flip(differences, 40_000, np.random.default_rng(1))
-    assert found.method == "random flips"
-    assert found.p_value == pytest.approx(exact, abs=4 * np.sqrt(exact * (1 - exact) / 40_000))
+    assert found.method == method
+    tolerance = 1e-9 if method == "exact" else 4 * np.sqrt(exact * (1 - exact) / 40_000)
+    assert found.p_value == pytest.approx(exact, abs=tolerance)
+
+
+@pytest.mark.parametrize("n", [30, 49, 400])
+def test_flips_of_verdicts_are_exact(n):
+    """Differences of -1, 0 and 1 have a binomial number of positive signs; sixths are counted as whole."""
+    differences = np.random.default_rng(n).choice([-1.0, 0.0, 1.0], n)
+    positive, negative = int((differences > 0).sum()), int((differences < 0).sum())
+    expected = st.binomtest(positive, positive + negative).pvalue
+    for scale in (1.0, 1 / 6, 0.07):
+        found = sign_flip(scale * differences, 1, np.random.default_rng(0))
+        assert found.method == "exact"
+        assert found.p_value == pytest.approx(expected)
+    sides = [
+        sign_flip(differences, 1, np.random.default_rng(0), side).p_value for side in ("greater", "less")
+    ]
+    upper = st.binomtest(positive, positive + negative, alternative="greater").pvalue
+    assert sides[0] == pytest.approx(upper)
 
 
 def test_many_sizes_take_the_normal_limit():

@@ -17,7 +17,7 @@ from autorubric.metrics import compare_judges, sample_size
 
 def test_two_methods_for_the_same_kappas():
     """.4 against .6 at a prevalence of .3: two-sided 190, one-sided 141, and each says which it is."""
-    two_sided = sample_size.kappa(0.4, 0.6, prevalence=0.3)
+    two_sided = sample_size.kappa(0.4, 0.6, prevalence=0.3, method="donner-eliasziw")
     one_sided = sample_size.kappa(0.4, 0.6, prevalence=0.3, method="cantor")
     assert (float(two_sided), float(one_sided)) == (190.0, 141.0)
     assert (two_sided.n, one_sided.n) == (190, 141)
@@ -32,7 +32,7 @@ def test_donner_eliasziw_by_hand():
 
     Σ = 2 · .05²/.35 + .1²/.3 = 1/21; (1.959964 + .841621)² · 21 = 7.848880 · 21 = 164.83.
     """
-    found = sample_size.kappa(0.4, 0.6)
+    found = sample_size.kappa(0.4, 0.6, method="donner-eliasziw")
     assert found == 165
     assert "164.83 before rounding" in found.method
 
@@ -59,10 +59,42 @@ def test_cantors_number_has_its_power(k0, k1, prevalence):
 
 
 def test_proportion_by_hand():
-    """Half within .05: 1.959964² · .25 / .0025 = 384.15, thus 385; a tenth within .03: 384.15 too."""
-    assert sample_size.proportion(0.5, 0.05) == 385
-    assert sample_size.proportion(0.1, 0.03) == 385
+    """Half within .05: 1.959964² · .25 / .0025 = 384.15, thus 385; a tenth within .03: 384.15 too.
+
+    At a half, no other proportion has a wider interval, so that the assurance is 1.
+    """
+    assert sample_size.proportion(0.5, 0.05) == sample_size.proportion(0.5, 0.05, assurance=None) == 385
+    assert sample_size.proportion(0.1, 0.03, assurance=None) == 385
     assert sample_size.proportion(0.5, 0.05, confidence_level=0.99) == 664
+
+
+@pytest.mark.parametrize(("p", "half_width"), [(0.8, 0.05), (0.1, 0.03), (0.95, 0.02), (0.3, 0.1)])
+def test_the_interval_of_a_proportion_is_narrow_enough_in_four_of_five_studies(p, half_width):
+    """Wilson's interval, over all counts; at the number without assurance, in about half of studies."""
+
+    def assurance(n):
+        counts = np.arange(n + 1)
+        ends = [metrics.wilson(int(k), n) for k in counts]
+        narrow = np.array([float(one.high) - float(one.low) <= 2 * half_width + 1e-12 for one in ends])
+        return stats.binom.pmf(counts, n, p)[narrow].sum()
+
+    found = sample_size.proportion(p, half_width)
+    assert "assurance 0.8" in found.method
+    assert assurance(found.n) >= 0.8
+    assert assurance(sample_size.proportion(p, half_width, assurance=None).n) < 0.75
+
+
+@pytest.mark.parametrize(("k0", "k1"), [(0.4, 0.6), (0.2, 0.5), (0.6, 0.4)])
+def test_the_interval_of_kappa_excludes_the_null_in_four_of_five_studies(k0, k1):
+    """At a prevalence of .1, the bootstrap interval of the library, in 150 studies of that many items.
+
+    The interval that is planned for is Fisher's z; the bootstrap interval is a little wider for a low kappa.
+    """
+    n, same = sample_size.kappa(k0, k1, prevalence=0.1).n, 0.09
+    cells = [0.81 + k1 * same, same * (1 - k1), same * (1 - k1), 0.01 + k1 * same]
+    draws = np.random.default_rng(1).multinomial(n, cells, size=150).reshape(-1, 2, 2)
+    found = [metrics.cohen_kappa(table=one, scale=metrics.Binary(), n_resamples=400) for one in draws]
+    assert np.mean([float(one.low) > k0 if k1 > k0 else float(one.high) < k0 for one in found]) >= 0.69
 
 
 def test_paired_by_hand():
@@ -163,6 +195,7 @@ def test_more_is_asked_of_more(k0, k1, prevalence, method):
         lambda: sample_size.kappa(0.4, 0.6, method="flack"),  # type: ignore[arg-type]
         lambda: sample_size.proportion(0.0, 0.1),
         lambda: sample_size.proportion(0.5, 0.0),
+        lambda: sample_size.proportion(0.5, 0.1, assurance=1.0),
         lambda: sample_size.paired(0.2, 0.2),
         lambda: sample_size.paired(0.2, 0.1, method="mid-p"),  # type: ignore[arg-type]
         lambda: sample_size.paired(0.8, 0.3),

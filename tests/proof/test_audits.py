@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -93,6 +94,13 @@ def test_people_of_llm_rubric_asked_twice(shared_data: Path) -> None:
     )
 
 
+def _slope_within(y: Any, x: Any, strata: Any) -> float:
+    """Slope of y on x with an intercept for each stratum: deviations from the means of the strata."""
+    places = [[at for at, one in enumerate(strata) if one == stratum] for stratum in dict.fromkeys(strata)]
+    left = [np.concatenate([one[at] - one[at].mean() for at in places]) for one in (y, x.astype(float))]
+    return float((left[0] * left[1]).sum() / (left[1] ** 2).sum())
+
+
 def test_summhay_writers_judge_their_own(shared_data: Path) -> None:
     """Self-preference of the judges who are writers, against plain arithmetic on the labels."""
     folder = shared_data / "summhay"
@@ -121,17 +129,15 @@ def test_summhay_writers_judge_their_own(shared_data: Path) -> None:
         human = np.array([values["human"][cell] for cell in cells])
         one = found.per_judge[judge]
         assert one.mean_difference.effect == pytest.approx((mine - human).mean())
-        preference = (mine - theirs)[own].mean() - (mine - theirs)[~own].mean()
-        assert one.self_preference.effect == pytest.approx(preference)
-        error = (mine - human)[own].mean() - (mine - human)[~own].mean()
-        assert one.own_error_difference.effect == pytest.approx(error)
-        words = np.array([len(str(item.submission).split()) for item in items])
-        by_item = [[at for at, cell in enumerate(cells) if cell[0] == item.id] for item in items]
-        left = [np.array([column[at].mean() for at in by_item]) for column in (mine - human, human)]
-        ranked = [stats.rankdata(np.round(one, 12)) for one in (left[0], words, left[1])]
-        r_el, r_et, r_lt = (np.corrcoef(ranked[a], ranked[b])[0, 1] for a, b in ((0, 1), (0, 2), (1, 2)))
-        partial = (r_el - r_et * r_lt) / np.sqrt((1 - r_et**2) * (1 - r_lt**2))
-        assert one.length_lean.effect == pytest.approx(partial)
+        strata = [(criterion, label) for (_, criterion), label in zip(cells, human, strict=True)]
+        assert one.self_preference.effect == pytest.approx(_slope_within(mine - theirs, own, strata))
+        assert one.own_error_difference.effect == pytest.approx(_slope_within(mine - human, own, strata))
+        words = [len(str(item.submission).split()) for item in items]
+        ranks = dict(
+            zip([item.id for item in items], (stats.rankdata(words) - 0.5) / len(items), strict=True)
+        )
+        rank = np.array([ranks[item] for item, _ in cells])
+        assert one.length_lean.effect == pytest.approx(_slope_within(mine - human, rank, strata))
     # All judges are more lenient than the people, haiku by far the most; none favours its own family.
     assert max(judges, key=lambda judge: float(found.per_judge[judge].leniency.effect)) == "claude3-haiku"
     assert all(float(one.leniency.effect) > 0 for one in found.per_judge.values())

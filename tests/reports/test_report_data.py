@@ -164,6 +164,8 @@ def test_leanings_are_those_of_the_bias_report(reports: Reports, kinds: dict[str
             assert told[kind]["v"] == pytest.approx(one.effect.value, abs=1e-5)
             assert told[kind].get("lo") == pytest.approx(one.effect.low, abs=1e-5)
             assert told[kind]["p"] == pytest.approx(one.adjusted_p_value, abs=1e-5)
+            assert told[kind]["named"] == (one.cautious_p_value is not None and one.cautious_p_value < 0.05)
+            assert told[kind]["explained_by"] == (one.explained_by or None)
             assert ("why" in told[kind]) == (one.effect.reason is not None)
             n_defined += one.effect.value is not None
     assert n_defined >= 9

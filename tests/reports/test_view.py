@@ -6,8 +6,11 @@ import codecs
 import csv
 import json
 import os
+import re
 import shutil
 import signal
+import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -76,7 +79,10 @@ def texts() -> RubricDataset:
 
 @contextmanager
 def viewing(*arguments: str | Path) -> Iterator[str]:
-    """The address of a process of `autorubric view`; it is stopped as by Ctrl-C, and ends with 0."""
+    """The address of a process of `autorubric view`; it is stopped as by Ctrl-C, and ends with 0.
+
+    It prints no traceback.
+    """
     main = "from autorubric.cli import main; main()"
     command = [sys.executable, "-c", main, "view", *map(str, arguments), "--no-browser"]
     with subprocess.Popen(
@@ -93,6 +99,7 @@ def viewing(*arguments: str | Path) -> Iterator[str]:
             yield line
             process.send_signal(signal.SIGINT)
             assert process.wait(30) == 0
+            assert process.stderr is not None and "Traceback" not in process.stderr.read()
         finally:
             process.kill()
 
@@ -171,6 +178,45 @@ def test_labels_are_saved_with_who_and_when(tmp_path: Path) -> None:
     # A later view shows what was labelled.
     with viewing(tmp_path / "run") as url:
         assert b"UNMET" in ask(url)[1]
+
+
+@pytest.mark.parametrize("has_file", [False, True])
+def test_a_stale_page_overwrites_no_newer_label(has_file: bool, tmp_path: Path) -> None:
+    """Its label gets 409 and is not saved, also from the page of another process; a new page may save it."""
+    graded(tmp_path, texts())
+    texts().to_file(file := tmp_path / "texts.json")
+    arguments = (tmp_path / "run", *(("--dataset", file) if has_file else ()))
+    other_arguments = (tmp_path / "run", "--rater", "bob")
+
+    def known(url: str) -> int:
+        return int(re.findall(rb'"labels":(\d+)', ask(url)[1])[-1])
+
+    with viewing(*arguments) as url, viewing(*other_arguments) as other:
+        label: dict[str, Any] = {"item": "t1", "criterion": "polite", "value": "MET", "labels": known(url)}
+        for saved in (label, {**label, "item": "t0"}, {**label, "value": "MET"}):
+            assert ask(url, "labels", saved)[0] == 200
+        for address in (url, other):
+            status, answer, _ = ask(address, "labels", {**label, "value": "UNMET"})
+            assert status == 409
+            assert json.loads(answer) == {"error": "a newer label was saved (MET by viewer); reload the page"}
+        assert ask(other, "labels", {**label, "value": "UNMET", "labels": known(other)})[0] == 200
+        assert ask(url, "labels", label)[0] == 409
+        assert ask(url, "labels", {**label, "labels": known(url)})[0] == 200
+    rows = [json.loads(line) for line in (tmp_path / "run" / "labels.jsonl").read_text("utf-8").splitlines()]
+    assert [row["value"] for row in rows if row["item_id"] == "t1"] == ["MET", "MET", "UNMET", "MET"]
+
+
+def test_a_client_that_disconnects_leaves_no_traceback(tmp_path: Path) -> None:
+    """Whether it has sent half a request, or does not read the page."""
+    graded(tmp_path, texts())
+    with viewing(tmp_path / "run") as url:
+        parts = urlsplit(url)
+        for request in (f"GET {parts.path} HTTP/1.1\r\nHost: {parts.netloc}\r\n\r\n", "GET / HT"):
+            with socket.create_connection((parts.hostname, parts.port or 0)) as client:
+                client.sendall(request.encode())
+                # The connection is reset instead of being closed.
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        assert ask(url)[0] == 200
 
 
 @pytest.mark.slow
@@ -384,6 +430,29 @@ def test_a_person_labels_in_the_page(tmp_path: Path, browser: Browser) -> None:
         page.click("text=Update figures")
         page.wait_for_selector("text=label UNMET")
         page.wait_for_selector(".live >> text=2 labels saved")
+
+    with viewing(tmp_path / "run") as url:
+        browser.look(f"{url}#item/1", look, served=True)
+
+
+@pytest.mark.slow
+def test_a_stale_page_says_reload(tmp_path: Path, browser: Browser) -> None:
+    """A newer label is not overwritten; the page's own labels can be changed again."""
+    graded(tmp_path, texts())
+
+    def look(page: Any) -> None:
+        for value in ("UNMET", "MET"):
+            page.click(f"#criterion-0 .labelling button:text-is('{value}')")
+            page.wait_for_selector(f"#criterion-0 button[aria-pressed=true]:text-is('{value}')")
+        assert ask(url, "labels", {"item": "t1", "criterion": "polite", "value": "UNMET"})[0] == 200
+        page.click(
+            "#criterion-0 .labelling button:text-is('CANNOT_ASSESS'), #criterion-0 button:text-is('MET')"
+        )
+        page.wait_for_selector(
+            "#criterion-0 >> text=a newer label was saved (UNMET by viewer); reload the page"
+        )
+        page.click("text=Update figures")
+        page.wait_for_selector("text=label UNMET")
 
     with viewing(tmp_path / "run") as url:
         browser.look(f"{url}#item/1", look, served=True)

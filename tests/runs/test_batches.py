@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 import shutil
 from pathlib import Path
 from typing import Any
@@ -205,17 +206,117 @@ def test_equal_texts_are_asked_separately(tmp_path: Path, openai_server: OpenAIS
 
 
 @pytest.mark.parametrize("kind", ["openai", "anthropic"])
+@pytest.mark.parametrize("clock", [0, -3600, 3600, -1e9])
 def test_a_lost_response_submits_nothing_twice(
-    kind: str, tmp_path: Path, openai_server: OpenAIServer
+    kind: str, clock: float, tmp_path: Path, openai_server: OpenAIServer
 ) -> None:
-    """If the provider accepted a batch but its response was lost, the batch is found by the next call."""
-    openai_server.batches(polls=1, lose_create=1)
+    """If the provider accepted a batch but its response was lost, the batch is found by the next call.
+
+    The clocks of the machine and the provider may differ.
+    """
+    openai_server.batches(polls=1, clock=clock)
+    _run(tmp_path / "other", _config(openai_server, kind), dataset=_dataset(9).subset([8]))
+    openai_server.batches(lose_create=1)
     with pytest.raises(ProviderError):
         _run(tmp_path, _config(openai_server, kind))
     done, _ = _until_done(tmp_path, _config(openai_server, kind))
     assert done.stopped is None
-    assert len(openai_server.batches()["batches"]) == 1
+    assert len(openai_server.batches()["batches"]) == 2
     assert set(openai_server.batches()["paid"].values()) == {1}
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"id": 5},
+        {"id": None},
+        {"status": None},
+        {"status": ["completed"]},
+        {"status": "failed", "errors": [7]},
+    ],
+)
+def test_a_malformed_state_is_an_error(
+    told: dict[str, Any], tmp_path: Path, openai_server: OpenAIServer
+) -> None:
+    """The message says what the provider returned, and nothing is submitted again."""
+    openai_server.batches(polls=1, told=told)
+    _run(tmp_path, _config(openai_server))
+    with pytest.raises(ProviderError, match=r"no state of a batch|rejected batch batch_0"):
+        _run(tmp_path, _config(openai_server))
+    assert len(openai_server.batches()["batches"]) == 1
+
+
+def test_a_malformed_list_is_an_error(tmp_path: Path, openai_server: OpenAIServer) -> None:
+    """A batch that may be in the list is not submitted again."""
+    openai_server.batches(polls=1, lose_create=1, page={"data": 7})
+    for message in ("failed", "not a list of batches"):
+        with pytest.raises(ProviderError, match=message):
+            _run(tmp_path, _config(openai_server))
+    openai_server.batches(page={})
+    assert _until_done(tmp_path, _config(openai_server))[0].stopped is None
+    assert len(openai_server.batches()["batches"]) == 1
+
+
+def test_a_complete_batch_without_results_is_not_submitted_again(
+    tmp_path: Path, openai_server: OpenAIServer
+) -> None:
+    """Its replies are paid for, so they are waited for until the requests are sent directly."""
+    openai_server.batches(polls=1, told={"output_file_id": None, "error_file_id": None})
+    _run(tmp_path, _config(openai_server))
+    for _ in range(3):
+        with pytest.raises(ProviderError, match="batch_0 is complete, but has no results of its 8 req"):
+            _run(tmp_path, _config(openai_server))
+    shutil.copytree(tmp_path / "run", tmp_path / "direct" / "run")
+    direct = _run(tmp_path / "direct", _config(openai_server), batch=False, finish_direct=True)
+    openai_server.batches(told={})
+    done = _run(tmp_path, _config(openai_server))
+    assert (done.stopped, _judged(done), direct.stopped, _judged(direct)) == (None, 8, None, 8)
+    assert len(openai_server.batches()["batches"]) == 1
+
+
+@pytest.mark.parametrize("kind", ["openai", "anthropic"])
+def test_a_request_without_a_result_is_not_submitted_without_end(
+    kind: str, tmp_path: Path, openai_server: OpenAIServer
+) -> None:
+    """Once a batch has only such requests, the run waits until they are sent directly."""
+    openai_server.batches(polls=1, rules=[{"contains": "text number 1", "fate": "missing", "times": 99}])
+    config = _config(openai_server, kind)
+    _run(tmp_path, config)
+    assert _run(tmp_path, config).stopped == "batch"
+    for _ in range(3):
+        with pytest.raises(ProviderError, match=r"no results of its 2 requests.* --finish-direct"):
+            _run(tmp_path, config)
+    assert [size for _, _, size in openai_server.batches()["batches"]] == [8, 2]
+
+
+@pytest.mark.parametrize(
+    ("total", "completed", "message"),
+    [(9, 9, "9 of 9 requests"), (8, 7, "7 of 8 requests"), (8, 8, ""), (0, 0, "")],
+)
+def test_counts_that_contradict_the_provider_are_shown(
+    total: int, completed: int, message: str, tmp_path: Path, openai_server: OpenAIServer
+) -> None:
+    """A notice has the provider's count beside the run's own."""
+    counts = {"total": total, "completed": completed, "failed": 0}
+    openai_server.batches(polls=1, told={"request_counts": counts})
+    done, _ = _until_done(tmp_path, _config(openai_server))
+    (shown,) = [one for one in done.notices if "the provider says" in one] or [""]
+    assert message in shown and bool(message) == ("8 of 8 requests have a reply" in shown)
+
+
+def test_results_are_read_with_a_bound(tmp_path: Path, openai_server: OpenAIServer) -> None:
+    """Results that are larger than all replies may be are refused, without filling the memory."""
+    openai_server.batches(polls=1, flood=200 << 20)
+    _run(tmp_path, _config(openai_server), dataset=_dataset(2))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(ProviderError, match=r"exceeds 167,772,160 bytes.* --finish-direct"):
+        _run(tmp_path, _config(openai_server), dataset=_dataset(2))
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50 << 10
+    openai_server.batches(flood=100 << 20)
+    with pytest.raises(ProviderError, match="has no results"):
+        _run(tmp_path, _config(openai_server), dataset=_dataset(2))
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100 << 10
+    assert len(openai_server.batches()["batches"]) == 1
 
 
 @pytest.mark.parametrize("kind", ["openai", "anthropic"])

@@ -148,16 +148,19 @@ def test_the_curve_runs_from_the_cheap_to_the_strong_judge(world: World, tmp_pat
 
 
 def test_the_threshold_for_an_accuracy_escalates_least(world: World, tmp_path: Path) -> None:
-    """Every point that escalates less is below what was wanted; a sure one is at least as high."""
+    """Every point that escalates less is below what was wanted; by default, with the end of its interval."""
     curve = calibrate_escalation(full_run(world, tmp_path))
-    threshold = curve.threshold_for(0.9)
+    threshold = curve.threshold_for(0.9, sure=False)
     assert threshold is not None
     chosen = next(point for point in curve.points if point.threshold == threshold)
     assert (chosen.accuracy.value or 0) >= 0.9
     for point in curve.points:
         assert point.escalated >= chosen.escalated or (point.accuracy.value or 0) < 0.9
-    sure = curve.threshold_for(0.85, sure=True)
-    assert sure is None or sure >= (curve.threshold_for(0.85) or 0)
+    sure = curve.threshold_for(0.8)
+    assert sure is not None and sure >= (curve.threshold_for(0.8, sure=False) or 0)
+    chosen = next(point for point in curve.points if point.threshold == sure)
+    assert (chosen.accuracy.low or 0) >= 0.8
+    assert curve.threshold_for(float(chosen.accuracy)) != sure
     assert curve.threshold_for(1.01) is None
     own = curve.thresholds_for(0.9)
     assert set(own) == set(NAMES)

@@ -112,6 +112,24 @@ def test_csv_is_safe_to_open(result: EvalResult) -> None:
     assert float(rows[0]["score"]) == 1.0
 
 
+def test_a_carriage_return_is_no_new_row(tmp_path: Path) -> None:
+    """Cells with any line break are quoted, so that no row begins within a cell; rows end in a line feed."""
+    items = [{"id": f"a{end}=1+1", "submission": "Yes."} for end in ("\r", "\n", "\r\n")]
+    rubric = [{"name": "short\r=2", "requirement": "It is short."}]
+    grader = CriterionGrader(judges=[judge])
+    dataset = RubricDataset(rubric=rubric, items=[{**one, "ground_truth": ["MET"]} for one in items])
+    run = evaluate_sync(dataset, grader, experiments_dir=tmp_path, show_progress=False)
+    run.compute_metrics().to_file(tmp_path / "metrics.csv")
+    metrics = (tmp_path / "metrics.csv").read_bytes()
+    for text in (run.export("csv"), run.export("csv", table="votes"), metrics):
+        rows = list(csv.reader(io.StringIO(text.decode("utf-8"), newline="")))
+        assert {len(row) for row in rows} == {len(rows[0])}
+        assert not any(row[0].startswith("=") for row in rows)
+        assert text.endswith(b"\n") and not text.endswith(b"\r\n")
+    scores = csv.DictReader(io.StringIO(run.export("csv").decode("utf-8"), newline=""))
+    assert [row["item_id"] for row in scores] == [one["id"] for one in items]
+
+
 @pytest.mark.parametrize("table", ["scores", "votes"])
 def test_json_lines_hold_the_table(result: EvalResult, table: Any) -> None:
     """Every row of the table is a line, missing cells null."""

@@ -6,6 +6,8 @@ A batch ends after `polls` requests for its state. `rules` say what becomes of r
 
 Fates are listed in `_result_lines`. Results come in reverse order. `lose_create` makes that many calls create
 a batch and break the connection before their response; `fail` makes batches fail as a whole, and says why.
+The server's clock is `clock` seconds ahead; `told` replaces fields of the state of batches that have ended,
+`page` those of a list, and `flood` is a size in bytes of unreadable results.
 `GET /__batches` tells what was paid for: the number of answers for each request body.
 """
 
@@ -49,6 +51,10 @@ class BatchState:
     rules: list[dict[str, Any]] = field(default_factory=list)
     lose_create: int = 0
     fail: str = ""
+    clock: float = 0.0
+    told: dict[str, Any] = field(default_factory=dict)
+    page: dict[str, Any] = field(default_factory=dict)
+    flood: int = 0
     files: dict[str, bytes] = field(default_factory=dict)
     batches: dict[str, _Batch] = field(default_factory=dict)
     paid: Counter[str] = field(default_factory=Counter)
@@ -117,6 +123,7 @@ def _created(request: web.Request, batch: _Batch) -> web.StreamResponse:
     if len(set(ids)) < len(ids) or any(len(one) > 64 for one in ids):
         return _fault(400, "custom ids must be unique and short")
     state.batches[batch.id] = batch
+    batch.created += state.clock
     bodies = [line.get("body") or line["params"] for line in batch.lines]
     state.orders.append([str(body["messages"][-1]["content"]) for body in bodies])
     if state.fail:
@@ -161,11 +168,17 @@ async def listing(request: web.Request) -> web.Response:
     start = next((n + 1 for n, one in enumerate(found) if one.id == after), 0)
     page = found[start : start + 2]
     data = [_told(one, request) for one in page]
-    return web.json_response({"data": data, "has_more": start + 2 < len(found)})
+    return web.json_response({"data": data, "has_more": start + 2 < len(found), **state.page})
 
 
-async def content(request: web.Request) -> web.Response:
+async def content(request: web.Request) -> web.StreamResponse:
     """The results of a batch of OpenAI's protocol."""
+    if left := request.app[BATCHES].flood:
+        stream = web.StreamResponse()
+        await stream.prepare(request)
+        for _ in range(left >> 20):
+            await stream.write(b"x" * (1 << 20))
+        return stream
     name, _, kind = request.match_info["id"].rpartition("-")
     batch = request.app[BATCHES].batches[name]
     return web.Response(text="".join(batch.results if kind == "output" else batch.errors))
@@ -178,6 +191,7 @@ async def results(request: web.Request) -> web.Response:
 
 def _told(batch: _Batch, request: web.Request) -> dict[str, Any]:
     total, ended = len(batch.lines), batch.status != "in_progress"
+    replaced = request.app[BATCHES].told if ended else {}
     if batch.kind == "anthropic":
         counts = {"processing": 0 if ended else total, "succeeded": total if ended else 0}
         return {
@@ -188,6 +202,7 @@ def _told(batch: _Batch, request: web.Request) -> dict[str, Any]:
             "created_at": datetime.fromtimestamp(batch.created, UTC).isoformat(),
             # As behind a gateway: the provider's own address, which nobody may ask with the gateway's key.
             "results_url": f"https://api.example.invalid/v1/messages/batches/{batch.id}/results",
+            **replaced,
         }
     errors = {"data": [{"code": "invalid", "message": batch.problem}]} if batch.problem else None
     return {
@@ -200,6 +215,7 @@ def _told(batch: _Batch, request: web.Request) -> dict[str, Any]:
         "output_file_id": f"{batch.id}-output" if batch.results else None,
         "error_file_id": f"{batch.id}-errors" if batch.errors else None,
         "request_counts": {"total": total, "completed": total if ended else 0, "failed": 0},
+        **replaced,
     }
 
 

@@ -84,6 +84,7 @@ class State:
     log: list[dict[str, Any]] = field(default_factory=list)
     running: int = 0
     company: dict[int, asyncio.Barrier] = field(default_factory=dict)
+    slots: dict[int, asyncio.Semaphore] = field(default_factory=dict)
     trouble: Trouble | None = None
 
 
@@ -153,11 +154,14 @@ def completion(body: dict[str, Any], message: dict[str, Any], step: dict[str, An
 async def do_answer(request: web.Request, body: dict[str, Any], step: dict[str, Any]) -> web.StreamResponse:
     """A right answer; with `payload` (JSON) or `content` (text) as its content.
 
-    It comes after `seconds`, and where it says `together`, with so many that are answered at a time. A
-    request for log-probabilities gets those of `tests.servers.tokens.logprobs_of`, of `replies` (texts with
-    their probabilities) and with `tokens` (how they are cut, and what else is probable).
+    It comes after `seconds`, with `slots` for only so many at a time, and where it says `together`, with so
+    many that are answered at a time. A request for log-probabilities gets those of
+    `tests.servers.tokens.logprobs_of`, of `replies` (texts with their probabilities) and with `tokens` (how
+    they are cut, and what else is probable).
     """
-    await asyncio.sleep(step.get("seconds", 0))
+    slots = request.app[STATE].slots.setdefault(step.get("slots", 0), asyncio.Semaphore(step.get("slots", 1)))
+    async with slots if "slots" in step else contextlib.nullcontext():
+        await asyncio.sleep(step.get("seconds", 0))
     if "together" in step:
         await _in_company(request.app[STATE], step["together"])
     if "questions" in body and "content" not in step:
@@ -403,6 +407,7 @@ async def reset(request: web.Request) -> web.Response:
     state.rules.clear()
     state.log.clear()
     state.company.clear()
+    state.slots.clear()
     state.trouble = None
     batches.reset(request.app)
     return web.json_response({})

@@ -2,6 +2,8 @@
 
 import json
 import stat
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -200,6 +202,17 @@ def test_all_broken_json_lines_are_reported() -> None:
         ("toml", "a = 2024-01-01", "quote dates and times"),
         ("json", '["\\ud800"]', "contains an unpaired surrogate"),
         ("yaml", '"\\ud800"', "contains an unpaired surrogate"),
+        (
+            "jsonl",
+            '{"a": "x"}\n\n{"a": ["y", "cut \\ud83d"]}',
+            "[1].a[1] (line 3): the string contains an unp",
+        ),
+        (
+            "json",
+            '[{"a": "\\ud83d\\ude00"},\n{"a": 1,\n"cut \\ud83d": 2}]',
+            "(line 3): the string contains an",
+        ),
+        ("yaml", 'a: 1\nb: "cut \\ud83d"', "b (line 2): the string contains an unpaired surrogate"),
         ("yaml", "<<: {a: 1}", "merge keys (<<) are not supported"),
         ("yaml", "? [a]\n: 1", "a key must be a string"),
         ("yaml", "a: !!python/name:os.system", "is not supported; remove it"),
@@ -413,6 +426,33 @@ def test_writing_replaces_at_once(tmp_path: Path) -> None:
     assert path.read_bytes() == "zwei é\n".encode()
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
     assert [found.name for found in tmp_path.iterdir()] == ["a.txt"]
+
+
+@pytest.mark.parametrize("is_killed", [True, False])
+def test_a_save_removes_what_dead_processes_left(is_killed: bool, tmp_path: Path) -> None:
+    """The temporary file of a killed process goes, and that of a process that still writes stays."""
+    program = """if True:
+        import sys
+        from autorubric.support.write import write_parts_atomic
+
+        def parts():
+            print("begun", flush=True)
+            yield sys.stdin.readline().encode()
+
+        write_parts_atomic(sys.argv[1], parts())
+    """
+    command = [sys.executable, "-c", program, str(tmp_path / "other.json")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as writer:
+        assert writer.stdin is not None and writer.stdout is not None
+        assert writer.stdout.readline() == "begun\n"
+        if is_killed:
+            writer.kill()
+            writer.wait()
+        write_text_atomic(tmp_path / "data.json", "{}")
+        assert len(list(tmp_path.iterdir())) == (1 if is_killed else 2)
+        if not is_killed:
+            writer.communicate("[1]\n")
+            assert (tmp_path / "other.json").read_text(encoding="utf-8") == "[1]\n"
 
 
 def test_writing_through_a_link(tmp_path: Path) -> None:

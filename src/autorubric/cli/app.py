@@ -6,8 +6,10 @@ import inspect
 import os
 import shlex
 import shutil
+import signal
 import sys
 import textwrap
+import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,6 +18,7 @@ from enum import IntEnum
 from functools import cache, wraps
 from importlib import import_module
 from pathlib import Path
+from types import FrameType
 from typing import Annotated, Any, Final, get_args, get_origin, get_type_hints
 
 import typer
@@ -33,9 +36,10 @@ class Exit(IntEnum):
     DONE = 0
     BELOW = 1  # The command succeeded, but the score is below `--fail-under`.
     USAGE = 2  # The command line or a file is invalid; nothing was judged.
-    UNJUDGED = 3  # Something could not be judged, or more verdicts were lost or assumed than allowed.
+    UNJUDGED = 3  # Something could not be judged, or more verdicts are missing than allowed.
     WAITING = 4  # Batches of the provider are not finished; the same command continues.
     STOPPED = 130
+    TERMINATED = 143  # SIGTERM; shells use the same code for a process that it ends.
     CUT = 141  # The program reading stdout, such as `head`, closed the pipe; shells use the same code.
 
 
@@ -69,7 +73,7 @@ def guarded(command: Callable[..., Exit]) -> Callable[..., None]:
                 code = Exit.USAGE
             except KeyboardInterrupt as stop:
                 notice(" ".join(["Stopped.", *map(str, stop.args)]))
-                code = Exit.STOPPED
+                code = Exit.TERMINATED if isinstance(stop, _Termination) else Exit.STOPPED
         raise typer.Exit(code)
 
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
@@ -133,12 +137,34 @@ def _code_of(error: AutorubricError) -> Exit:
 
 @contextmanager
 def stoppable(folder: Path, *, done: str, command: str) -> Iterator[None]:
-    """Add to an interrupt in the block where finished work is stored, and the command that resumes."""
+    """Add to an interrupt in the block where finished work is stored, and the command that resumes.
+
+    SIGTERM ends the block as Ctrl-C does, with another exit code.
+    """
+    kind: type[KeyboardInterrupt] = KeyboardInterrupt
+
+    def stop(_: int, frame: FrameType | None) -> None:
+        nonlocal kind
+        kind = _Termination
+        # The handler of the event loop, unless a shell ignores interrupts of what runs in the background.
+        interrupt = signal.getsignal(signal.SIGINT)
+        (interrupt if callable(interrupt) else signal.default_int_handler)(signal.SIGINT, frame)
+
+    # Only the main thread can set handlers.
+    in_main = threading.current_thread() is threading.main_thread()
+    before = signal.signal(signal.SIGTERM, stop) if in_main else None
     try:
         yield
     except KeyboardInterrupt:
         where = f"{done.capitalize()} items are in {shlex.quote(str(folder))}"
-        raise KeyboardInterrupt(f"{where}. To resume, run {command}.") from None
+        raise kind(f"{where}. To resume, run {command}.") from None
+    finally:
+        if in_main:
+            signal.signal(signal.SIGTERM, before)
+
+
+class _Termination(KeyboardInterrupt):
+    """An interrupt by SIGTERM."""
 
 
 def file_error_text(error: OSError) -> str:

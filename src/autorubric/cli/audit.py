@@ -59,11 +59,9 @@ class Audit:
 
     def verdicts(self) -> dict[str, VerdictCounts]:
         """Return verdict counts by judge, and for `panel` and, if there are any, `items without a report`."""
-        reports = (one.report for one in self._result.item_results)
-        by_judge = verdicts_by_judge(report for report in reports if report is not None)
-        panel, judged = self._result.verdicts, VerdictCounts.sum(by_judge.values())
-        if panel.asked > judged.asked:
-            lost = panel.asked - judged.asked
+        reports = [one.report for one in self._result.item_results if one.report is not None]
+        by_judge, panel = verdicts_by_judge(reports), self._result.verdicts
+        if lost := panel.asked - VerdictCounts.sum(one.verdicts for one in reports).asked:
             by_judge["items without a report"] = VerdictCounts(
                 asked=lost, lost=lost, lost_cause=panel.lost_cause
             )
@@ -189,7 +187,8 @@ def _without_criteria(report: JudgeReport) -> dict[str, Any]:
         del one["per_criterion"]
     del found["reliability"]
     if found["human_ceiling"] is not None:
-        del found["human_ceiling"]["per_criterion"], found["human_ceiling"]["per_human"]
+        for name in ("per_criterion", "per_human", "in_place_per_criterion"):
+            del found["human_ceiling"][name]
     return found
 
 

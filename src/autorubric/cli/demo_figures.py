@@ -15,6 +15,8 @@ from autorubric.grading.grader import CriterionGrader
 from autorubric.judges.lexical import LexicalJudge
 from autorubric.judges.panel import JudgeLike
 from autorubric.judges.supervised import SupervisedJudge
+from autorubric.metrics.core.estimate import Estimate
+from autorubric.metrics.core.wording import compare_in_words, difference_of
 from autorubric.metrics.correction.score import CorrectedScore, corrected_score
 from autorubric.metrics.summaries.compute import MetricsResult
 from autorubric.metrics.summaries.results import RaterMetrics
@@ -227,20 +229,28 @@ def _summary_blocks(found: SummaryFigures) -> list[Block]:
 
 
 def _sentences(found: SummaryFigures, judges: Sequence[tuple[str, RaterMetrics]]) -> Iterator[str]:
-    lenient, its = max(judges, key=lambda one: one[1].bias.mean_bias or 0.0)
-    yield f"Most lenient: {lenient}, {_signed(its.bias.mean_bias)} compared with the annotator."
+    first, second = sorted(judges, key=lambda one: -(one[1].bias.mean_bias or 0.0))[:2]
+    gap = difference_of(_bias_estimate(first[1]), _bias_estimate(second[1]))
+    lenient = f"{first[0]}, {_signed(first[1].bias.mean_bias)} compared with the annotator"
+    yield (
+        compare_in_words(
+            gap,
+            above=f"Most lenient: {lenient}",
+            otherwise=f"Which judge is the most lenient is not shown. The largest bias is that of {lenient}",
+            quantity=f"{first[0]} minus {second[0]}",
+        )
+        + "."
+    )
     panel = found.comparison.panel
     if panel is not None:
-        difference = panel.comparison.difference
-        verdict = (
-            "The panel beats its best member"
-            if (difference.low or 0.0) > 0
-            else "The panel does not beat its best member"
+        told = compare_in_words(
+            panel.comparison.difference,
+            above=f"The panel beats its best member, {panel.b}",
+            below=f"The panel does not beat its best member, {panel.b}",
+            otherwise=f"That the panel beats its best member, {panel.b}, is not shown",
+            quantity="difference in accuracy on decisions without ties",
         )
-        yield (
-            f"{verdict}, {panel.b}: accuracy {_signed(difference.value)} "
-            f"[{_signed(difference.low)}, {_signed(difference.high)}] on decisions without ties."
-        )
+        yield f"{told}."
     corrected = found.corrected.score
     person = found.result.dataset
     scores = [score for at in range(len(person)) if (score := label_score(person, at)) is not None]
@@ -250,6 +260,12 @@ def _sentences(found: SummaryFigures, judges: Sequence[tuple[str, RaterMetrics]]
         f"[{as_text(corrected.low)}, {as_text(corrected.high)}]; {as_text(sum(scores) / len(scores))} "
         "as judged by the annotator, on all summaries."
     )
+
+
+def _bias_estimate(metrics: RaterMetrics) -> Estimate:
+    found = metrics.bias
+    low, high = (None, None) if found.ci is None else (found.ci.lower, found.ci.upper)
+    return Estimate(found.mean_bias or 0.0, low, high, n=found.n_samples)
 
 
 def _signed(figure: float | None) -> str:

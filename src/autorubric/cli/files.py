@@ -14,14 +14,14 @@ from typing import Annotated, Final, Literal
 
 import autorubric
 from autorubric.cli.app import Exit, command_group, guarded, notice
-from autorubric.cli.options import Columns, JsonFlag, argument, flag, notice_columns, option
+from autorubric.cli.options import Columns, JsonFlag, argument, check_texts, flag, notice_columns, option
 from autorubric.cli.output import print_json, print_result
-from autorubric.criteria.values import Submission
-from autorubric.errors import ArgumentError, DatasetError, Fault, FileError
+from autorubric.errors import ArgumentError, Fault, FileError
 from autorubric.llm.cache import CacheStats, ReplyCache
 from autorubric.llm.config import LLMConfig
 from autorubric.support.blocks import ScalarBlock
 from autorubric.support.chat_tokens import INVISIBLE
+from autorubric.support.names import describe_merged, merge_names
 from autorubric.support.read import TEXT_FORMATS, read_structured
 from autorubric.support.write import write_text_atomic
 
@@ -110,8 +110,8 @@ def validate(
 ) -> Exit:
     """Check a rubric, dataset or run file, and report all errors with their line numbers.
 
-    An empty submission is an error. Criterion names that differ only in case, whitespace, or invisible or
-    look-alike characters cause a warning.
+    An empty submission is an error, and so is a dataset without items. Criterion names that differ only in
+    case, whitespace, or invisible or look-alike characters cause a warning.
 
     With --json, prints an object with the keys file, kind, valid, criteria, items, faults (path, line and
     message of each) and warnings (a list of strings).
@@ -140,7 +140,9 @@ def validate(
                 dataset = columns.open(file, rubric)
             criteria, items = dataset.num_criteria, len(dataset)
             warnings = _warnings(dataset.rubrics())
-            _check_texts(file, dataset)
+            people = merge_names(rater for item in dataset for rater in item.ratings)
+            warnings += filter(None, [describe_merged(people, "raters")])
+            check_texts(file, dataset)
     except FileError as error:
         # Errors of another file, such as the rubric of a dataset, are reported for that file.
         if not as_json or error.source != str(file):
@@ -156,26 +158,6 @@ def validate(
         holds = f"{criteria} criteria" if items is None else f"{items} items, {criteria} criteria"
         notice(f"{file}: valid {found}{' file' * (found == 'run')} with {holds}.")
     return Exit.USAGE if faults else Exit.DONE
-
-
-def _check_texts(file: Path, dataset: autorubric.RubricDataset) -> None:
-    """Check that every submission has a text."""
-    empty, missing = [], []
-    for i, item in enumerate(dataset):
-        if item.submission is None:
-            message = "the submission is missing, although other items have one; add its text"
-            missing.append(Fault(path=f"item {dataset.item_id(i)!r}", message=message))
-            continue
-        submission = Submission.parse(item.submission)
-        texts = [*submission.candidates.values()] if submission.candidates else [submission.text or ""]
-        if any(not text.strip() for text in texts):
-            message = "the submission is empty; there is nothing to judge"
-            empty.append(Fault(path=f"item {dataset.item_id(i)!r}", message=message))
-    # If all submissions are null, the texts are stored elsewhere, as for recorded votes.
-    if len(missing) < len(dataset):
-        empty += missing
-    if empty:
-        raise DatasetError(str(file), empty)
 
 
 def _warnings(rubrics: Iterable[autorubric.Rubric]) -> list[str]:

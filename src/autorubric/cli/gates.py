@@ -13,7 +13,7 @@ import autorubric
 from autorubric.cli.app import Exit, notice
 from autorubric.cli.options import demand, option
 from autorubric.cli.runs import CRITERION_FIELDS, criterion_figure
-from autorubric.criteria.values import MAX_LOST, VerdictCounts
+from autorubric.criteria.values import MANY_ABSTAINED, MAX_LOST, VerdictCounts
 from autorubric.errors import ArgumentError
 from autorubric.support.extensions import METRICS_GROUP, extension_names
 
@@ -26,8 +26,18 @@ def max_lost_option(help: str) -> Any:
 MaxLost = Annotated[
     float | None,
     max_lost_option(
-        "Exit with code 3 if more than this fraction of verdicts was lost or assumed.  "
+        "Exit with code 3 if more than this fraction of due verdicts was lost, assumed or not judged.  "
         f"[default: {MAX_LOST} with a --fail option]"
+    ),
+]
+MaxAbstained = Annotated[
+    float | None,
+    option(
+        "--max-abstained",
+        "SHARE",
+        "Exit with code 3 if more than this fraction of due verdicts are abstentions.  [default: no limit]",
+        min=0,
+        max=1,
     ),
 ]
 
@@ -44,8 +54,41 @@ def fail_under_option(help: str, **settings: Any) -> Any:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScoreGate:
-    """The gates on scores and on lost verdicts."""
+class VerdictLimits:
+    """The gates on missing verdicts and on abstentions."""
+
+    max_lost: MaxLost = None
+    max_abstained: MaxAbstained = None
+
+    @property
+    def is_set(self) -> bool:
+        """Whether there is a limit, apart from the default one."""
+        return self.max_lost is not None or self.max_abstained is not None
+
+    def exceeded_by(self, verdicts: VerdictCounts, of: str = "") -> bool:
+        """Return whether missing verdicts exceed `max_lost` (or `MAX_LOST`), or abstentions `max_abstained`.
+
+        A notice says so, and names abstentions also if there are many and no limit.
+        """
+        most, head = MAX_LOST if self.max_lost is None else self.max_lost, f"{of}: " if of else ""
+        loses_many = verdicts.exceeds(most)
+        if loses_many:
+            how = "lost, assumed or not judged" if verdicts.not_judged else "lost or assumed"
+            notice(
+                f"{head}{verdicts.missing:,} of {verdicts.due:,} verdicts ({verdicts.missing_share:.1%}) "
+                f"were {how}, more than --max-lost {most:g}"
+            )
+        share, limit = verdicts.abstained_share or 0.0, self.max_abstained
+        abstains = limit is not None and share > limit
+        if abstains or share > MANY_ABSTAINED:
+            why = f", more than --max-abstained {limit:g}" if abstains else "; --max-abstained sets a limit"
+            notice(f"{head}{verdicts.abstained:,} of {verdicts.due:,} verdicts ({share:.1%}) abstained{why}")
+        return loses_many or abstains
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoreGate(VerdictLimits):
+    """The gates on scores, on missing verdicts and on abstentions."""
 
     fail_under: Annotated[
         float | None,
@@ -55,14 +98,13 @@ class ScoreGate:
             max=1,
         ),
     ] = None
-    max_lost: MaxLost = None
 
     def exit_code(
         self, score: float | None, verdicts: VerdictCounts | None = None, *, unjudged: int = 0
     ) -> Exit:
         """Return the exit code for a score, and print a notice if a gate fails."""
-        is_gate = self.fail_under is not None or self.max_lost is not None
-        if verdicts is not None and is_gate and too_many_missing(verdicts, self.max_lost):
+        is_gate = self.fail_under is not None or self.is_set
+        if verdicts is not None and is_gate and self.exceeded_by(verdicts):
             return Exit.UNJUDGED
         if score is None or unjudged:
             return Exit.UNJUDGED
@@ -70,18 +112,6 @@ class ScoreGate:
             return Exit.DONE
         notice(f"score {score:.3f} is below --fail-under {self.fail_under:g}")
         return Exit.BELOW
-
-
-def too_many_missing(verdicts: VerdictCounts, max_lost: float | None, of: str = "") -> bool:
-    """Return whether lost and assumed verdicts exceed `max_lost` (or `MAX_LOST`), with a notice if so."""
-    most = MAX_LOST if max_lost is None else max_lost
-    if not verdicts.exceeds(most):
-        return False
-    notice(
-        f"{of}{': ' if of else ''}{verdicts.lost + verdicts.assumed:,} of {verdicts.asked:,} verdicts "
-        f"({verdicts.missing_share:.1%}) were lost or assumed, more than --max-lost {most:g}"
-    )
-    return True
 
 
 def exceeds_max_lost(share: float, max_lost: float | None, *, is_gate: bool) -> bool:
@@ -180,13 +210,41 @@ def check_gates(gates: Sequence[MetricGate], found: autorubric.metrics.MetricsRe
             notice(f"{gate.text} is undefined ({reason}), so it cannot reach {gate.least:g}")
             worst = Exit.UNJUDGED
         elif value < gate.least:
-            notice(f"{gate.text} is {value:.3f}, below {gate.least:g}")
+            notice(f"{gate.text} is {value:.3f}, below {gate.least:g}{_why_never(gate, found)}")
             worst = worst or Exit.BELOW
+        if gate.figure in _means():
+            _name_answered_na(gate, found)
         if value is not None and gate.criterion is None and gate.figure in _means():
             done, of = found.defined[_means()[gate.figure]]
             if done < of:
                 notice(f"{gate.text} is the mean over {done} of {of} criteria; it is undefined on the others")
     return worst
+
+
+def _why_never(gate: MetricGate, found: autorubric.metrics.MetricsResult) -> str:
+    """Say that the labels are too few for a bound on sensitivity or specificity; empty if they are not."""
+    label = {"sensitivity": "MET", "specificity": "UNMET"}.get(gate.figure) if gate.low else None
+    n = 0
+    for one in found.per_criterion:
+        if isinstance(one, autorubric.metrics.CriterionMetrics) and gate.criterion in (None, one.name):
+            n += one.support_true if label == "MET" else one.n_samples - one.support_true
+    # Without an error, Wilson's lower bound is n / (n + z²); over criteria, the bound is lower.
+    best = autorubric.metrics.wilson(n, n).low if label and n else None
+    if best is None or best >= gate.least:
+        return ""
+    needed = math.ceil(n * (1 / best - 1) * gate.least / (1 - gate.least)) if gate.least < 1 else None
+    more = f"; label at least {needed} such items" if needed else ""
+    return f"; with {n} answered items labelled {label}, a judge without errors reaches {best:.3f}{more}"
+
+
+def _name_answered_na(gate: MetricGate, found: autorubric.metrics.MetricsResult) -> None:
+    own = [one for one in found.per_criterion if gate.criterion in (None, one.name) and one.answered_na]
+    if own:
+        n, names = sum(one.answered_na for one in own), ", ".join(one.name for one in own)
+        notice(
+            f"{gate.text} excludes {n} cells that the panel answered and whose label has no answer (NA or "
+            f"CANNOT_ASSESS), on {names}"
+        )
 
 
 def _value(gate: MetricGate, found: autorubric.metrics.MetricsResult) -> tuple[float | None, str]:

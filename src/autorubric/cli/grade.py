@@ -25,7 +25,9 @@ from autorubric.cli.options import (
     NoProgress,
     RubricFile,
     argument,
+    check_texts,
     flag,
+    is_empty,
     notice_columns,
     option,
 )
@@ -97,6 +99,7 @@ class TextSource:
             )
         for position in range(len(dataset)):
             if item_id is None or dataset.item_id(position) == item_id:
+                check_texts(file, dataset, position)
                 return dataset[position]
         raise ArgumentError(f"{file} has no row with id {item_id!r}")
 
@@ -119,9 +122,9 @@ def grade(  # noqa: PLR0913 - one parameter per option
 
     With --json, prints an object with the keys truth and metadata (the labels and other columns of a table's
     row), score, raw_score, error, node_scores, judge_scores, mean_agreement, cannot_assess_count, verdicts
-    (asked, answered, abstained, lost, assumed, lost_cause, assumed_cause), tokens, cost and criteria. Each
-    criterion has the keys name, weight, status, answer, value, reason, agreement, tie, error and votes; each
-    vote has the keys judge, sample, status, answer, value, reason, confidence, probabilities,
+    (asked, answered, abstained, lost, assumed, lost_cause, assumed_cause, not_judged), tokens, cost and
+    criteria. Each criterion has the keys name, weight, status, answer, value, reason, agreement, tie, error
+    and votes; each vote has the keys judge, sample, status, answer, value, reason, confidence, probabilities,
     probability_source, probability_backend, probability_reason and error.
 
     \b
@@ -131,10 +134,13 @@ def grade(  # noqa: PLR0913 - one parameter per option
           --judge gpt-6-luna --judge lexical --fail-under 0.7
 
     Exit codes: 0 success, 1 below --fail-under, 2 invalid command line or file, 3 the text could not be
-    judged, or more verdicts were lost or assumed than --max-lost allows, 130 interrupted.
+    judged, or more verdicts were lost or abstained than --max-lost or --max-abstained allows, 130
+    interrupted.
     """
     criteria = autorubric.Rubric.from_file(rubric)
     item, item_id = source.item(rubric, columns)
+    if item.submission is not None and is_empty(item.submission):
+        raise ArgumentError("the text is empty; there is nothing to judge")
     grader = panel.checked_grader(judge, preflight=not no_preflight)
     report = run_and_close(
         grader,
@@ -271,10 +277,10 @@ def evaluate(  # noqa: PLR0913 - one parameter per group of options
     how; flags override it. To resume a stopped run, run the command again with the --name of the run.
 
     With --json, prints an object with the keys experiment_name, experiment_dir, total_items,
-    successful_items, partly_scored_items, failed_items, mean_score, verdicts (asked, answered, abstained,
-    lost, assumed, lost_cause, assumed_cause), tokens, cost, calls_saved, seconds, stopped, notices and items
-    (id, score and error of each). With --dry-run, the keys are items, votes, calls, prompt_tokens,
-    completion_tokens, cost, at_most, stored_votes, judges and notes.
+    successful_items, partly_scored_items, failed_items, unfinished_items, mean_score, verdicts (asked,
+    answered, abstained, lost, assumed, lost_cause, assumed_cause, not_judged), tokens, cost, calls_saved,
+    seconds, stopped, notices and items (id, score and error of each). With --dry-run, the keys are items,
+    votes, calls, prompt_tokens, completion_tokens, cost, at_most, stored_votes, judges and notes.
 
     \b
     Examples:
@@ -284,8 +290,9 @@ def evaluate(  # noqa: PLR0913 - one parameter per group of options
       autorubric eval essays.json --judge gpt-6-luna --judge lexical --name one
 
     Exit codes: 0 success, 1 below --fail-under, 2 invalid command line or file, 3 an item was not judged,
-    more verdicts were lost or assumed than --max-lost allows, or a judge kept failing with the same error,
-    4 waiting for batches of the provider, 130 interrupted or stopped at --max-calls or --max-cost.
+    more verdicts were lost or abstained than --max-lost or --max-abstained allows, or a judge kept failing
+    with the same error, 4 waiting for batches of the provider, 130 interrupted or stopped at --max-calls or
+    --max-cost, 143 ended by SIGTERM.
     """
     file = _read_source(dataset, judge)
     changes = {
@@ -299,6 +306,7 @@ def evaluate(  # noqa: PLR0913 - one parameter per group of options
     }
     setup = _override_setup(file, judge, changes, panel.settings())
     notice_columns(setup.dataset)
+    check_texts(file.folder / file.data.path, setup.dataset)
     stem = file.data.path.stem
     if run.shard and setup.config.experiment_name is None:
         setup = replace(setup, config=setup.config.model_copy(update={"experiment_name": stem}))
@@ -394,7 +402,7 @@ def _run(
     _print_notices(result, as_json=as_json)
     if result.stopped is not None:
         return report_stop(result.stopped, resume_command, batch=run.batch)
-    if gate.fail_under is None and gate.max_lost is None:
+    if gate.fail_under is None and not gate.is_set:
         _report_missing(result.verdicts)
     return gate.exit_code(mean_score(result), result.verdicts, unjudged=result.failed_items)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -116,7 +116,7 @@ def compare(
 
     Each pair is compared on the labelled criteria that both judges answered. The result is the difference in
     accuracy (in mean error if no criterion is categorical), with a confidence interval over items and a
-    p-value adjusted for multiple comparisons (Holm). Without labels, it compares nothing and shows a notice.
+    p-value adjusted for multiple comparisons (Holm).
 
     With --json, prints an object with the keys run and comparison (as in `RunComparison.to_dict`).
 
@@ -124,18 +124,15 @@ def compare(
     Example:
       autorubric judges compare experiments/essays-1
 
-    Exit codes: 0 success, 2 invalid command line, file or run folder.
+    Exit codes: 0 success, 2 no labels, or invalid command line, file or run folder.
     """
     result = open_stored_run(run)
     found = autorubric.metrics.compare_run(result, labels.labelled(result, truth), rng=seed)
     if not found.n_items:
-        notice(f"{run} has no labels, so judges cannot be compared; pass the labelled dataset with --dataset")
-        found = replace(found, judges=(), panel=None)
-    print_result(
-        lambda: {"run": str(run), "comparison": found.to_dict()},
-        lambda: found.blocks() if found.n_items else [],
-        as_json=as_json,
-    )
+        raise ArgumentError(
+            f"{run} has no labels, so judges cannot be compared; pass the labelled dataset with --dataset"
+        )
+    print_result(lambda: {"run": str(run), "comparison": found.to_dict()}, found.blocks, as_json=as_json)
     return Exit.DONE
 
 
@@ -228,9 +225,11 @@ def _json(
 
 def _verdicts_block(verdicts: Mapping[str, VerdictCounts]) -> TableBlock:
     """Return the counts over all items and criteria, with or without labels."""
-    names = ("asked", "answered", "abstained", "lost", "assumed")
+    names = ["asked", "answered", "abstained", "lost", "assumed"]
+    names += ["not_judged"] if any(one.not_judged for one in verdicts.values()) else []
     rows = tuple((who, *(getattr(one, name) for name in names)) for who, one in verdicts.items())
-    return TableBlock(title="Verdicts on all items and criteria", columns=("rater", *names), rows=rows)
+    columns = ("rater", *(name.replace("_", " ") for name in names))
+    return TableBlock(title="Verdicts on all items and criteria", columns=columns, rows=rows)
 
 
 def _all_blocks(parts: Mapping[AuditPart, PartResult], verdicts: Mapping[str, VerdictCounts]) -> list[Block]:
@@ -246,8 +245,9 @@ def _summary_blocks(
 ) -> list[Block]:
     """Return the main findings and figures of the judges, and the verdicts if some are missing."""
     every = [block for one in parts.values() for block in one.blocks if isinstance(block, TableBlock)]
-    tables = [_main_figures(one) for one in every if one.title.startswith("Judges, mean")] or every[:1]
-    if any(one.lost or one.assumed for one in verdicts.values()):
+    leading = ("Judges, mean", "People and raters")
+    tables = [_main_figures(one) for one in every if one.title.startswith(leading)] or every[:1]
+    if any(one.missing for one in verdicts.values()):
         tables.append(_verdicts_block(verdicts))
     findings = [
         (name in _MAIN_PARTS and block is one.blocks[0], line)

@@ -17,6 +17,7 @@ from autorubric.datasets.item import TruthRule
 from autorubric.datasets.ratings import read_long_table
 from autorubric.errors import ArgumentError
 from autorubric.runs.items import Mark, SplitKind
+from autorubric.support.names import match_name
 
 Raters = Annotated[
     list[str] | None,
@@ -83,7 +84,9 @@ def notice_labels(
     path: Path, labelled: autorubric.RubricDataset, raters: Sequence[str] | None = None
 ) -> None:
     """Print the annotators' names, and warn about labels for items that are not in the dataset."""
-    rows = [row for row in read_long_table(path, notice) if not raters or row.rater in raters]
+    table = read_long_table(path, notice, criteria=labelled.criterion_names)
+    wanted = {match_name(rater, {row.rater for row in table}) for rater in raters or ()}
+    rows = [row for row in table if not raters or row.rater in wanted]
     known = set(labelled.item_ids())
     people = dict.fromkeys(row.rater for row in rows if row.rater_type in ("", "human"))
     notice(f"labels in {path} by: {', '.join(people)}")

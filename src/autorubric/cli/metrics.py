@@ -8,7 +8,7 @@ from typing import Annotated
 
 import autorubric
 from autorubric.cli.app import Exit, guarded, notice
-from autorubric.cli.gates import MaxLost, check_gates, needs_bootstrap, read_gates, too_many_missing
+from autorubric.cli.gates import VerdictLimits, check_gates, needs_bootstrap, read_gates
 from autorubric.cli.labels import LabelledFile, Labels, Truth
 from autorubric.cli.options import JsonFlag, RunFolder, Seed, argument, flag, option
 from autorubric.cli.output import print_result
@@ -38,7 +38,8 @@ def metrics(  # noqa: PLR0913 - one parameter per option
     per_judge: Annotated[bool, flag("--per-judge", "Show each judge's metrics next to the panel's.")] = False,
     truth: Truth = None,
     fail_under: MetricGates = None,
-    max_lost: MaxLost = None,
+    *,
+    limits: VerdictLimits,
     as_json: JsonFlag = False,
 ) -> Exit:
     """Measure a run's judges against human labels.
@@ -53,7 +54,8 @@ def metrics(  # noqa: PLR0913 - one parameter per option
       autorubric metrics experiments/essays-1 --fail-under tnr.low@apology=.8
 
     Exit codes: 0 success, 1 below --fail-under, 2 invalid command line, file or run folder, 3 a metric in
-    --fail-under is undefined, or more of its verdicts were lost or assumed than --max-lost allows.
+    --fail-under is undefined, or more of its verdicts were lost or abstained than --max-lost or
+    --max-abstained allows.
     """
     gates = read_gates(fail_under or [])
     result = open_stored_run(run)
@@ -72,12 +74,10 @@ def metrics(  # noqa: PLR0913 - one parameter per option
         found.blocks,
         as_json=as_json,
     )
-    if not gates and max_lost is None:
+    if not gates and not limits.is_set:
         return Exit.DONE
     criteria = dict.fromkeys(gate.criterion for gate in gates) or (None,)
-    missing = [
-        too_many_missing(labelled_verdicts(result, labelled, name), max_lost, name or "") for name in criteria
-    ]
+    missing = [limits.exceeded_by(labelled_verdicts(result, labelled, name), name or "") for name in criteria]
     code = check_gates(gates, found)
     return Exit.UNJUDGED if any(missing) else code
 
@@ -100,15 +100,18 @@ def compare(
     run: Compared,
     dataset: LabelledFile = None,
     fail_on_regression: FailOnRegression = False,
-    max_lost: MaxLost = None,
+    *,
+    limits: VerdictLimits,
     seed: Seed = 0,
     as_json: JsonFlag = False,
 ) -> Exit:
     """Compare a run with an earlier run, item by item.
 
-    Items are matched by id. Their texts may differ, for example when two versions of a system answer the same
-    questions. Differences are RUN2 - RUN1, with paired confidence intervals over items and p-values from a
-    sign-flip test. P-values for criteria are adjusted for multiple comparisons (Holm).
+    Items are matched by id; without ids, by position if prompts are equal, and otherwise by prompt. Their
+    texts may differ, for example when two versions of a system answer the same questions. Verdicts on items
+    that only one run has count as not judged in the other run. Differences are
+    RUN2 - RUN1, with paired confidence intervals over items and p-values from a sign-flip test. P-values for
+    criteria are adjusted for multiple comparisons (Holm).
 
     With --json, prints an object with the keys baseline, run, regressed (null if undecided) and difference
     (as in `RunDifference.to_dict`).
@@ -118,7 +121,8 @@ def compare(
       autorubric compare experiments/before experiments/after --fail-on-regression
 
     Exit codes: 0 success, 1 lower scores (--fail-on-regression), 2 invalid command line, file or run folder,
-    3 too few items to decide, or more verdicts lost or assumed in a run than --max-lost allows.
+    3 too few items to decide, or more verdicts of a run lost, not judged or abstained than --max-lost or
+    --max-abstained allows.
     """
     with warnings.catch_warnings():
         # The notices repeat the warnings and name the run.
@@ -134,10 +138,10 @@ def compare(
         found.blocks,
         as_json=as_json,
     )
-    if not fail_on_regression and max_lost is None:
+    if not fail_on_regression and not limits.is_set:
         return Exit.DONE
-    sides = (("the baseline", before), ("the run", after))
-    missing = [too_many_missing(one.verdicts, max_lost, side) for side, one in sides]
+    sides = {"the baseline": found.baseline_verdicts, "the run": found.run_verdicts}
+    missing = [limits.exceeded_by(counts, side) for side, counts in sides.items()]
     if any(missing):
         return Exit.UNJUDGED
     if not fail_on_regression:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,8 +14,10 @@ from pydantic import BaseModel
 
 import autorubric
 from autorubric.cli.app import notice
-from autorubric.errors import ArgumentError
+from autorubric.criteria.values import Submission
+from autorubric.errors import ArgumentError, DatasetError, Fault, FileError
 from autorubric.runs.config import EvalConfig
+from autorubric.support.chat_tokens import INVISIBLE
 
 
 def option(names: str, metavar: str | None, help: str, **settings: Any) -> Any:
@@ -189,3 +192,38 @@ def notice_columns(dataset: autorubric.RubricDataset) -> None:
     columns = dataset.columns_line()
     if columns is not None:
         notice(f"columns: {columns}")
+
+
+_UNSEEN: Final = re.compile(rf"[\s{INVISIBLE}]*")
+
+
+def check_texts(file: Path, dataset: autorubric.RubricDataset, position: int | None = None) -> None:
+    """Check that there are items, and that every submission (or that at a position) has a text."""
+    if not len(dataset):
+        raise FileError.whole(file, "the dataset has no items; there is nothing to judge")
+    whys = {}
+    for at, item in enumerate(dataset):
+        if item.submission is None:
+            whys[at] = "missing, although other items have one; add its text"
+        elif is_empty(item.submission):
+            whys[at] = "empty; there is nothing to judge"
+    if len(whys) == len(dataset) and all(item.submission is None for item in dataset):
+        # The texts are stored elsewhere, as for recorded votes, unless a column was chosen for them.
+        chosen = "submission" in (dataset.field_map or {})
+        whys = dict.fromkeys(whys, "missing; add its text") if chosen else {}
+    faults = [
+        Fault(path=f"item {dataset.item_id(at)!r}", message=f"the submission is {why}")
+        for at, why in whys.items()
+        if position in (None, at)
+    ]
+    if faults:
+        raise DatasetError(str(file), faults)
+
+
+def is_empty(given: Any) -> bool:
+    """Return whether a submission, or one of its candidates, has no visible text and no call of a tool."""
+    submission = Submission.parse(given)
+    texts = [*submission.candidates.values()] or [submission.text or ""]
+    if submission.turns and not any(turn.tool_calls for turn in submission.turns):
+        texts = ["".join(turn.text or "" for turn in submission.turns)]
+    return any(_UNSEEN.fullmatch(text) for text in texts)

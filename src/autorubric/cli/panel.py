@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeAlias, TypeVar
 
 import autorubric
-from autorubric.cli.options import names_of, option, range_of, read_numbers, values_of
+from autorubric.cli.options import demand, names_of, option, range_of, read_numbers, values_of
 from autorubric.criteria.values import Level
 from autorubric.errors import ArgumentError
 from autorubric.llm.config import LLMConfig
@@ -106,6 +107,18 @@ CalibrationOption: TypeAlias = Annotated[
 ]
 
 
+RequestTimeout: TypeAlias = Annotated[
+    float | None,
+    option(
+        "--timeout",
+        "S",
+        "Time limit of a request, in seconds.  [default: 60; for a local server, more if its first answer "
+        "takes over 6 s]",
+        callback=demand(lambda seconds: 0 < seconds < math.inf, "a positive number of seconds"),
+    ),
+]
+
+
 def thresholds_of(given: Sequence[str] | None) -> dict[str, float] | None:
     """Return the probabilities in `--threshold` values by criterion; None if there are none."""
     return read_numbers("--threshold", "CRITERION=P", "polite=0.7", given)
@@ -131,6 +144,17 @@ class PanelOptions(Models):
             "K",
             "Store the probabilities of all answers, read from the K most probable tokens (1 to 20).",
             **range_of(LLMConfig, "logprobs"),
+        ),
+    ] = None
+    timeout: RequestTimeout = None
+    max_parallel: Annotated[
+        int | None,
+        option(
+            "--max-parallel",
+            "N",
+            "Maximum number of concurrent requests to each server.  [default: 512; for a local server, 2 at "
+            "first and more while it answers as fast]",
+            **range_of(LLMConfig, "max_parallel_requests"),
         ),
     ] = None
     samples: Annotated[
@@ -164,7 +188,8 @@ class PanelOptions(Models):
 
     def settings(self) -> dict[str, Any]:
         """Return the settings of models, other than the cache folder."""
-        sampling = {"temperature": self.temperature, "logprobs": self.logprobs}
+        sampling = {"temperature": self.temperature, "logprobs": self.logprobs, "timeout": self.timeout}
+        sampling["max_parallel_requests"] = self.max_parallel
         return {**super().settings(), **sampling, "samples": self.samples}
 
     def policies(self) -> dict[str, Any]:

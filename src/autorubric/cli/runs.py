@@ -92,6 +92,7 @@ def run_counts(result: autorubric.EvalResult) -> dict[str, Any]:
         "successful_items": result.successful_items,
         "partly_scored_items": result.partly_scored_items,
         "failed_items": result.failed_items,
+        "unfinished_items": result.unfinished_items,
         "mean_score": mean_score(result),
         "verdicts": result.verdicts.to_dict(),
     }
@@ -106,14 +107,21 @@ def labelled_verdicts(
     labelled = result.dataset if dataset is None else dataset
     truths = {labelled.item_id(at): labelled.item_truth(at) or {} for at in range(len(labelled))}
     counts = []
-    for item in result.item_results:
-        labels = truths.get(result.dataset.item_id(item.item_idx), {})
+
+    def labelled_names(item_id: str) -> set[str]:
+        labels = truths.get(item_id, {})
         names = {name for name, label in labels.items() if label is not None}
-        names &= names if criterion is None else {criterion}
+        return names if criterion is None else names & {criterion}
+
+    for item in result.item_results:
+        names = labelled_names(result.dataset.item_id(item.item_idx))
         if item.report is None:
             counts.append(VerdictCounts(asked=len(names), lost=len(names), lost_cause=item.error))
         else:
             counts += [one.verdicts for one in item.report.report if one.name in names]
+    for position, due in result.item_results.unfinished():
+        names = labelled_names(result.dataset.item_id(position))
+        counts.append(VerdictCounts(not_judged=sum(due.get(name, 0) for name in names)))
     return VerdictCounts.sum(counts)
 
 

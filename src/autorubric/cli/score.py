@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 import autorubric
 from autorubric.cli.app import Exit, guarded, notice
-from autorubric.cli.gates import MaxLost, ScoreGate, fail_under_option
+from autorubric.cli.gates import ScoreGate, VerdictLimits, fail_under_option
 from autorubric.cli.options import (
     JsonFlag,
     MaxCalls,
@@ -120,7 +120,7 @@ def score(
     *,
     policies: PolicyOptions,
     fail_under: RequiredMean = None,
-    max_lost: MaxLost = None,
+    limits: VerdictLimits,
     as_json: JsonFlag = False,
 ) -> Exit:
     """Rescore a run's stored votes with different weights or policies, without calling judges.
@@ -136,7 +136,7 @@ def score(
       autorubric score experiments/essays-1 --aggregation unanimous
 
     Exit codes: 0 success, 1 below --fail-under, 2 invalid command line, file or run folder, 3 an item has no
-    score, or more verdicts were lost or assumed than --max-lost allows.
+    score, or more verdicts were lost or abstained than --max-lost or --max-abstained allows.
     """
     before = autorubric.EvalResult.from_experiment(run)
     changes = policies.changes()
@@ -146,7 +146,7 @@ def score(
     after = before.rescore(new, **changes)
     notice(*after.notices)
     print_result(lambda: _json(run, before, after), lambda: _blocks(before, after), as_json=as_json)
-    gate = ScoreGate(fail_under=fail_under, max_lost=max_lost)
+    gate = ScoreGate(fail_under=fail_under, max_lost=limits.max_lost, max_abstained=limits.max_abstained)
     return gate.exit_code(mean_score(after), after.verdicts, unjudged=after.failed_items)
 
 
@@ -277,7 +277,7 @@ def merge(runs: RunFolders, out: OutFolder, as_json: JsonFlag = False) -> Exit:
     Runs with different inputs or contradictory votes are rejected. Missing items are reported.
 
     With --json, prints an object with the keys experiment_dir, total_items, successful_items,
-    partly_scored_items, failed_items, mean_score, verdicts (as for `eval`) and notices.
+    partly_scored_items, failed_items, unfinished_items, mean_score, verdicts (as for `eval`) and notices.
 
     \b
     Example:

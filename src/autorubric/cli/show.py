@@ -66,10 +66,11 @@ def show(
     """Show a run: its metrics and items, or one item with every vote and reason.
 
     With --json, prints an object with the keys run, total_items, successful_items, partly_scored_items,
-    failed_items, mean_score, verdicts (as for `eval`), notices and items: all that --only selects, each with
-    id, score, error, answers (by criterion) and assumed (criteria with an assumed answer). With --item, the
-    keys are run, id, submission, error, report (null if grading failed), labels (by criterion) and, with
-    --prompts, exchanges (criterion, judge, sample, messages, replies and shared_with of each).
+    failed_items, unfinished_items, mean_score, verdicts (as for `eval`), notices and items: all finished ones
+    that --only selects, each with id, score, error, answers (by criterion) and assumed (criteria with an
+    assumed answer). With --item, the keys are run, id, submission, error, report (null if grading failed),
+    labels (by criterion) and, with --prompts, exchanges (criterion, judge, sample, messages, replies and
+    shared_with of each).
 
     \b
     Examples:
@@ -183,6 +184,8 @@ def _find_item(result: autorubric.EvalResult, item: str) -> ItemResult:
     for place, position in enumerate(result.item_results.positions):
         if result.dataset.item_id(position) == item:
             return result.item_results[place]
+    if any(result.dataset.item_id(position) == item for position, _ in result.item_results.unfinished()):
+        raise ArgumentError(f"item {item!r} is unfinished; resume the run")
     ids = [result.dataset.item_id(position) for position in result.item_results.positions]
     raise ArgumentError(f"item {item!r} is not in the run; {_similar_ids(item, ids)}")
 
@@ -406,8 +409,9 @@ def export(
 ) -> Exit:
     """Export a run as a table, a Markdown page, or a JUnit report for CI servers.
 
-    In CSV files, texts that a spreadsheet would evaluate as formulas are prefixed with '. In a JUnit report,
-    each item is a test case, and an item without a score is an error.
+    Only finished items are exported; Markdown pages and JUnit reports begin with the number of unfinished
+    ones. In CSV files, texts that a spreadsheet would evaluate as formulas are prefixed with '. In a JUnit
+    report, each item is a test case, and an item without a score is an error.
 
     \b
     Examples:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hmac
 import json
 import secrets
+import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -28,6 +29,12 @@ from autorubric.runs.result import EvalResult
 from autorubric.support.objects import Json
 
 LABELS: Final = "labels.jsonl"
+
+
+class StaleLabelError(ArgumentError):
+    """A label would overwrite one that was saved after its page was loaded."""
+
+
 _RUN_FILES: Final = "*.jsonl"
 _BUSY: Final = 4.0
 """Minimum time between two reads of a growing run, in multiples of the time that one read takes."""
@@ -66,13 +73,13 @@ class RunPage:
         with self._lock:
             self._refresh()
             if self._page is None:
-                started = time.monotonic()
+                started, stored = time.monotonic(), _labels_in(self._run)
                 # A dataset file has the labels; those of a run alone are in its folder.
                 labelled = (
                     self._dataset if self._file is not None else self._with_labels(self._labelled_criteria())
                 )
                 result = replace(self._result, dataset=labelled)
-                self._page = report_html(result, live={"version": self._version, "saved": self.n_saved})
+                self._page = report_html(result, live={"version": self._version, "labels": len(stored)})
                 self._took += time.monotonic() - started
             return self._page
 
@@ -91,7 +98,13 @@ class RunPage:
             }
 
     def label(self, body: dict[str, Any]) -> dict[str, Any]:
-        """Save the label in `body`, which has the keys `item` (the item's id), `criterion` and `value`."""
+        """Save the label in `body`, which has the keys `item` (the item's id), `criterion` and `value`.
+
+        `labels` is the number of labels in the run's folder when the page was loaded.
+
+        Raises:
+            StaleLabelError: If one of the labels saved since then would be overwritten.
+        """
         with self._lock:
             item_id, name, value = body.get("item"), body.get("criterion"), body.get("value")
             data = self._dataset
@@ -103,6 +116,13 @@ class RunPage:
                 raise ArgumentError(f"unknown criterion {name!r}; available: {', '.join(rubric.names)}")
             criterion = rubric.by_name(name).bind(Submission.parse(data[place].submission))
             _demand_label(criterion, value)
+            stored = _labels_in(self._run)
+            n_known = known if isinstance(known := body.get("labels"), int) else len(stored)
+            newer = [one for one in stored[n_known:] if (one["item_id"], one["criterion"]) == (item_id, name)]
+            self._page = None
+            if newer and newer[-1].get("value") != value:
+                shown = f"{newer[-1].get('value')} by {newer[-1].get('rater')}"
+                raise StaleLabelError(f"a newer label was saved ({shown}); reload the page")
             self._append(
                 {
                     "item_id": item_id,
@@ -113,14 +133,13 @@ class RunPage:
                     "sha256": data.item_fingerprint(place),
                 }
             )
-            self._page = None
             if self._file is not None:
                 self._check_unchanged(self._file)
                 labelled = self._with_labels({str(item_id): {str(name)}})
                 save_truth(labelled, self._file, {place: {name: value}}, self._fields)
                 self._dataset, self._content = labelled, self._file.read_bytes()
             self.n_saved += 1
-            return {"saved": self.n_saved, "label": value}
+            return {"saved": self.n_saved, "label": value, "labels": len(stored) + 1}
 
     def _check_unchanged(self, file: Path) -> None:
         """Raise an error if another program changed the dataset, so that no edit is lost."""
@@ -182,9 +201,8 @@ class RunPage:
 
     def _labelled_criteria(self) -> dict[str, set[str]]:
         """Return the criteria with labels in the run's folder, by item id."""
-        path = self._run / LABELS
         named: dict[str, set[str]] = {}
-        for label in _lines(path) if path.is_file() else ():
+        for label in _labels_in(self._run):
             named.setdefault(label["item_id"], set()).add(label["criterion"])
         return named
 
@@ -228,9 +246,14 @@ def _demand_label(criterion: BaseCriterion, value: Json) -> None:
     raise ArgumentError(f"{criterion.name}: {json.dumps(value)} is not a label; allowed: {allowed}")
 
 
-def _lines(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the valid labels in a file; `merge_labels` reports the invalid lines."""
-    for line in path.read_text(encoding="utf-8").splitlines():
+def _labels_in(run: Path) -> list[dict[str, Any]]:
+    """Return the valid labels in the run's folder; `merge_labels` reports the invalid lines."""
+    path = run / LABELS
+    return list(_valid_labels(path.read_text(encoding="utf-8"))) if path.is_file() else []
+
+
+def _valid_labels(text: str) -> Iterator[dict[str, Any]]:
+    for line in text.splitlines():
         try:
             found = json.loads(line)
         except ValueError:
@@ -264,6 +287,11 @@ class ViewServer(ThreadingHTTPServer):
     def url(self) -> str:
         """The page's URL, including the token."""
         return f"http://{HOST}:{self.server_port}/{self.token}/"
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Print the traceback of an error, unless the client has disconnected."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -326,7 +354,8 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             status, found = HTTPStatus.OK, ask()
         except (AutorubricError, OSError) as error:
-            status, found = HTTPStatus.BAD_REQUEST, {"error": str(error)}
+            status = HTTPStatus.CONFLICT if isinstance(error, StaleLabelError) else HTTPStatus.BAD_REQUEST
+            found = {"error": str(error)}
         if isinstance(found, str):
             self._send(status, "text/html; charset=utf-8", found)
         else:

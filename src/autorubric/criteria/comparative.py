@@ -21,6 +21,7 @@ from autorubric.criteria.fields import FieldSpec
 from autorubric.criteria.values import Answer, Level, Submission
 from autorubric.errors import ReplyError
 from autorubric.support.field_types import Count
+from autorubric.support.names import fold_name, match_name
 from autorubric.support.objects import Json
 from autorubric.support.reading_errors import short_repr
 
@@ -55,11 +56,7 @@ class _Candidates(NamedTuple):
             return next((name for name, known in self.called.items() if known == letter), None)
         if not self.called:
             return text.strip() or None
-        if text in self.called:
-            return text
-        folded = text.strip().casefold()
-        found = [name for name in self.called if name.strip().casefold() == folded]
-        return found[0] if len(found) == 1 else None
+        return match_name(text, self.called)
 
 
 def candidate_id(place: int) -> str:
@@ -190,7 +187,7 @@ class ComparativeCriterion(BaseCriterion):
         for name in names:
             if not name.strip():
                 return f"{self._title}: candidate names must not be blank; got {name!r}"
-            if name.strip().casefold() in answers:
+            if fold_name(name) in answers:
                 what = f"{self._title}: a candidate must not be named {name!r}, a reserved answer"
                 return f"{what}; rename the candidate"
         return None

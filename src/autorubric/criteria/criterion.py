@@ -25,7 +25,7 @@ from autorubric.criteria.values import Answer, CriterionVerdict, Level, ScaleTyp
 from autorubric.errors import ArgumentError, ReplyError
 from autorubric.support.chat_tokens import restore_brackets
 from autorubric.support.field_types import NonEmptyText, Share
-from autorubric.support.names import fold_name
+from autorubric.support.names import fold_name, match_name
 from autorubric.support.objects import Json, is_number
 from autorubric.support.reading_errors import short_repr
 
@@ -125,7 +125,7 @@ class Criterion(BaseCriterion):
     def _check_options(cls, options: Sequence[CriterionOption] | None) -> Any:
         if options is None:
             return None
-        check_unique((fold_name(option.label) for option in options), "option labels")
+        check_unique((option.label.strip().casefold() for option in options), "option labels")
         if sum(not option.na for option in options) < 2:
             raise ValueError("options must contain at least two options that are not NA")
         return tuple(options)
@@ -166,10 +166,9 @@ class Criterion(BaseCriterion):
             ArgumentError: If no option has the label.
         """
         for shown in (str, restore_brackets):
-            folded = fold_name(shown(label))
-            for index, option in enumerate(self.options or ()):
-                if fold_name(shown(option.label)) == folded:
-                    return index
+            labels = [shown(option.label) for option in self.options or ()]
+            if (match := match_name(shown(label), labels)) is not None:
+                return labels.index(match)
         raise ArgumentError(f"{self._title!r} has no option {label!r}; {self._allowed_text()}")
 
     def get_option_value(self, index: int) -> float | None:

@@ -22,6 +22,7 @@ from autorubric.criteria.fields import (
 )
 from autorubric.criteria.values import Answer, Level, Submission
 from autorubric.support.field_types import NonBlankText, PositiveFloat
+from autorubric.support.names import fold_name
 from autorubric.support.objects import Json, is_number
 
 
@@ -62,7 +63,7 @@ class HolisticRubricCriterion(BaseCriterion):
     def _check_levels(cls, levels: Sequence[RubricLevel]) -> tuple[RubricLevel, ...]:
         if len(levels) < 2:
             raise ValueError(f"levels must have at least two entries; got {len(levels)}")
-        check_unique((level.name.strip().casefold() for level in levels), "level names")
+        check_unique((fold_name(level.name) for level in levels), "level names")
         ordered = sorted(levels, key=lambda level: level.index)
         indices = [level.index for level in ordered]
         if indices != list(range(indices[0], indices[0] + len(indices))):
@@ -110,9 +111,9 @@ class HolisticRubricCriterion(BaseCriterion):
         if not isinstance(given, Mapping):
             given = {**self._blank_texts(), "level": given}
         named_level = given.get("level", given.get("level_index"))
-        named = {level.name.strip().casefold(): level for level in self.levels}
+        named = {fold_name(level.name): level for level in self.levels}
         numbered = {str(level.index): level for level in self.levels}
-        word = str(named_level).strip().casefold()
+        word = fold_name(str(named_level))
         level = named.get(word) or numbered.get(word.removesuffix(".0"))
         if level is None:
             return given

@@ -36,7 +36,10 @@ class CriterionVerdict(StrEnum):
 
 
 MAX_LOST: Final = 0.05
-"""Default limit of a gate on the share of lost or assumed verdicts behind a figure."""
+"""Default limit of a gate on the share of lost, assumed or not judged verdicts behind a figure."""
+
+MANY_ABSTAINED: Final = 0.25
+"""Share of abstentions above which the output of a gate names them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,8 +47,9 @@ class VerdictCounts:
     """Verdict counts by outcome; instances can be added with `+`.
 
     There is one verdict per item, criterion, judge and sample, and `asked` always equals
-    `answered + abstained + lost + assumed`. Votes skipped because they could not change the result are not
-    counted.
+    `answered + abstained + lost + assumed`. A criterion on which no judge of the panel has a vote counts as
+    one lost verdict. Votes skipped because they could not change the result, and votes on criteria that do
+    not apply, are not counted.
 
     Attributes:
         asked: Verdicts requested from judges.
@@ -55,6 +59,7 @@ class VerdictCounts:
         assumed: Verdicts that count as the conservative answer because the reply could not be parsed.
         lost_cause: Error of the first lost verdict; None if no verdict was lost.
         assumed_cause: Error of the first assumed verdict; None if no verdict was assumed.
+        not_judged: Verdicts on unfinished items, which were due but are not among those requested.
     """
 
     asked: int = 0
@@ -64,14 +69,30 @@ class VerdictCounts:
     assumed: int = 0
     lost_cause: str | None = None
     assumed_cause: str | None = None
+    not_judged: int = 0
+
+    @property
+    def due(self) -> int:
+        """Verdicts that were requested or not judged."""
+        return self.asked + self.not_judged
+
+    @property
+    def missing(self) -> int:
+        """Verdicts that were lost, assumed or not judged."""
+        return self.lost + self.assumed + self.not_judged
 
     @property
     def missing_share(self) -> float | None:
-        """Fraction of verdicts that were lost or assumed, in [0, 1]; None if no verdict was requested."""
-        return (self.lost + self.assumed) / self.asked if self.asked else None
+        """Fraction of due verdicts that are missing, in [0, 1]; None if no verdict was due."""
+        return self.missing / self.due if self.due else None
+
+    @property
+    def abstained_share(self) -> float | None:
+        """Fraction of due verdicts that are abstentions, in [0, 1]; None if no verdict was due."""
+        return self.abstained / self.due if self.due else None
 
     def exceeds(self, max_lost: float) -> bool:
-        """Return whether the fraction of lost or assumed verdicts exceeds `max_lost`, which is in [0, 1]."""
+        """Return whether the fraction of missing verdicts exceeds `max_lost`, which is in [0, 1]."""
         return (self.missing_share or 0.0) > max_lost
 
     @classmethod
@@ -86,13 +107,18 @@ class VerdictCounts:
             assumed=sum(one.assumed for one in every),
             lost_cause=next((one.lost_cause for one in every if one.lost_cause), None),
             assumed_cause=next((one.assumed_cause for one in every if one.assumed_cause), None),
+            not_judged=sum(one.not_judged for one in every),
         )
 
     def __str__(self) -> str:
-        """Return the counts on one line: `300 requested: 245 answered, 5 abstained, 50 lost, 0 assumed`."""
+        """Return the counts on one line: `300 requested: 245 answered, 5 abstained, 50 lost, 0 assumed`.
+
+        Verdicts on unfinished items, if there are any, come last.
+        """
         return (
             f"{self.asked:,} requested: {self.answered:,} answered, {self.abstained:,} abstained, "
             f"{self.lost:,} lost, {self.assumed:,} assumed"
+            + (f"; {self.not_judged:,} not judged" if self.not_judged else "")
         )
 
     def __add__(self, other: VerdictCounts) -> VerdictCounts:

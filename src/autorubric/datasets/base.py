@@ -7,7 +7,14 @@ from typing import Any, Self, get_args
 
 from autorubric.criteria.values import Submission
 from autorubric.datasets.fields import FieldMap, describe_columns
-from autorubric.datasets.item import DataItem, TruthRule, by_name, canonical_sha256, seen_by_judges, truth_of
+from autorubric.datasets.item import (
+    DataItem,
+    TruthRule,
+    canonical_sha256,
+    ratings_of,
+    seen_by_judges,
+    truth_of,
+)
 from autorubric.datasets.lazy import LazyItems
 from autorubric.datasets.read import Contents, DatasetReader
 from autorubric.errors import ArgumentError, DatasetError
@@ -203,8 +210,7 @@ class BaseDataset:
 
     def item_ratings(self, i: int) -> dict[str, dict[str, Json]]:
         """Return the item's unparsed ratings by rater and criterion name, without missing labels."""
-        rubric = self._rubric_of(i)
-        return {rater: by_name(labels, rubric) for rater, labels in self._items[i].ratings.items()}
+        return ratings_of(self._items[i], self._rubric_of(i))
 
     def item_fingerprint(self, i: int) -> str:
         """Return the SHA-256 of the item's data for judges: submission, prompt and reference answer."""

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import difflib
+import re
 import warnings
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias, TypedDict
 
 from autorubric.criteria.base import BaseCriterion
 from autorubric.datasets.csv_files import make_distinct
 from autorubric.datasets.item import DataItem, is_no_label
-from autorubric.errors import ArgumentError, ReplyError
+from autorubric.errors import ArgumentError, DatasetError, ReplyError
 from autorubric.rubric.rubric import Rubric
+from autorubric.support.names import clean_name, match_name
 from autorubric.support.objects import Json
 from autorubric.support.reading_errors import Faults, FilePath, nearest_key, short_repr
 
@@ -49,8 +51,14 @@ _RULES: Final[Mapping[str, _Rule]] = {
         "reference reference_answer expected expected_output ideal gold golden_answer target ground_truth",
         ends="reply response output completion answer generation submission summary essay solution",
     ),
-    "id": _Rule("id item_id example_id sample_id row_id doc_id uid uuid"),
 }
+_IDS: Final = (
+    "id item_id example_id sample_id row_id doc_id uid uuid message_id request_id trace_id case_id ticket_id "
+    "session_id conversation_id conv_id"
+)
+"""Names of columns of ids, the most specific first; others end in `_id`."""
+_RATERS: Final = "rater coder annotator labeller labeler reviewer evaluator grader assessor worker"
+_PEOPLE: Final = f"{_RATERS} judge expert scorer person participant user customer agent author"
 _REFERENCE_STARTS: Final = ("reference", "expected", "gold", "golden", "ideal", "ground", "target")
 """First words of names that are only references, never texts to grade or prompts."""
 _MODEL_ANSWER: Final = ("model_answer", "model_answer_text")
@@ -134,8 +142,12 @@ def guess_fields(
     own: Collection[str],
     rubric: Rubric | None,
     values: _Values = None,
+    ids: _Values = None,
 ) -> FieldMap | None:
-    """Return a mapping completed with columns that have likely names for the missing fields."""
+    """Return a mapping completed with columns that have likely names for the missing fields.
+
+    `ids` returns the cells of a column of ids, if those of other columns are unknown.
+    """
     _check(fields)
     unknown = [column for column in columns if not _is_own(column, own, rubric)]
     if not fields and not unknown:
@@ -147,8 +159,7 @@ def guess_fields(
     free = {column: plain_name(column) for column in unknown if column not in named}
     if not isinstance(truth, str) and rubric is not None:
         criteria = [name for name in rubric.names if TRUTH + name not in columns and name not in truth]
-        columns_by_name = {name: column for column, name in reversed(free.items())}
-        labels = _likely_labels(columns_by_name, criteria, rubric, values)
+        labels = _likely_labels(free, criteria, rubric, values)
         free = {column: name for column, name in free.items() if column not in labels.values()}
         if labels or truth:
             found["truth"] = {**labels, **truth}
@@ -161,8 +172,10 @@ def guess_fields(
 
     given = {field for field in _RULES if field in fields or {*_columns_of(field)} & {*columns}}
     for field, candidates in _candidates(filter(is_text, free), given).items():
-        if len(candidates) == 1 and (field != "id" or _are_ids(candidates[0], values)):
+        if len(candidates) == 1:
             found[field] = candidates[0]  # type: ignore[literal-required]
+    if "id" not in columns and "id" not in fields and (likely := _likely_ids(free, ids or values)):
+        found["id"] = likely[0]
     return found
 
 
@@ -174,7 +187,8 @@ def _columns_of(field: str) -> tuple[str, str]:
 
 def _candidates(columns: Iterable[str], given: Collection[str] = ()) -> dict[str, list[str]]:
     """Return the columns that may hold each field that is not given; several if names do not decide."""
-    free = {one: plain_name(one) for one in columns if not one.startswith((TRUTH, META))}
+    # Columns of promptfoo, such as `__expected`, hold assertions and options.
+    free = {one: plain_name(one) for one in columns if not one.startswith((TRUTH, META, "__"))}
     model = {one: name for one, name in free.items() if name in _MODEL_ANSWER}
     references = {one: n for one, n in free.items() if n.partition("_")[0] in _REFERENCE_STARTS}
     # Without a column of the assistant's messages, `user` is a person.
@@ -215,9 +229,63 @@ def missing_submission(columns: Sequence[str]) -> str:
     )
 
 
+def check_kind(first: Mapping[str, Json], faults: Faults, at: FilePath) -> None:
+    """Raise an error if the rows of a file, of which `first` is one, are criteria or have rubrics."""
+    if {*first} <= {*_CRITERION_KEYS.split()} and {"weight", "choices"} & first.keys():
+        faults.add(at, "the file contains criteria, not items; pass it as the rubric (--rubric R, rubric=)")
+    if any(isinstance(first.get(key), list) for key in ("rubrics", "rubric_items")):
+        message = "the rows have criteria that would not be graded, under 'rubrics' or 'rubric_items'; use"
+        faults.add(at, f"{message} from_healthbench, or the key 'rubric' and the keys of rubric files")
+    faults.raise_as(DatasetError)
+
+
+_CRITERION_KEYS: Final = (
+    "name title text description requirement weight points type choices options min max scale_type category "
+    "axis tags gate bonus when"
+)
+"""Keys of criteria in rubric files, also of other tools."""
+
+
 def plain_name(column: str) -> str:
-    """Return the name of a column in lower case, with `_` between words."""
-    return "_".join(column.lower().replace("-", " ").replace("_", " ").split())
+    """Return the name of a column in lower case, with `_` between words; words may be written without it."""
+    words = _WORD_START.sub("_", clean_name(column)).casefold().replace("-", " ").replace("_", " ").split()
+    return _KNOWN_NAMES.get("".join(words), "_".join(words))
+
+
+_WORD_START: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_KNOWN_NAMES: Final = {
+    form.replace("_", ""): form
+    for rule in (*_RULES.values(), _Rule(_IDS), _Rule("model_answer"))
+    for names in rule
+    for name in names.split()
+    if "_" in name
+    for form in (name, f"{name}_text")
+}
+"""Names of several words, by their letters."""
+
+
+def people_columns(columns: Iterable[str]) -> list[str]:
+    """Return the columns that name people: such as `annotator`, or otherwise `rater_id` or `labelled_by`."""
+    names = {column: plain_name(column).rpartition("_")[::2] for column in columns}
+    return [column for column, (start, last) in names.items() if not start and last in _RATERS.split()] or [
+        column
+        for column, (start, last) in names.items()
+        if (start and last == "by")
+        or (last in ("id", "name") and start.rpartition("_")[2] in _PEOPLE.split())
+    ]
+
+
+def _likely_ids(columns: Iterable[str], values: _Values) -> list[str]:
+    """Return the columns that are likely to hold ids and whose cells differ, the likeliest first."""
+    known = _IDS.split()
+    names = {one: plain_name(one) for one in columns if not one.startswith((TRUTH, META))}
+    likely = sorted((one for one in names if names[one] in known), key=lambda one: known.index(names[one]))
+    if unique := [one for one in likely if _are_ids(one, values)]:
+        return unique
+    people = people_columns(names)
+    others = [one for one, name in names.items() if name.endswith("_id") and one not in people]
+    unique = [one for one in others if _are_ids(one, values)]
+    return unique if len(unique) == 1 else []
 
 
 def _are_ids(column: str, values: _Values) -> bool:
@@ -226,18 +294,25 @@ def _are_ids(column: str, values: _Values) -> bool:
 
 
 def _likely_labels(
-    free: Mapping[str, str], criteria: Sequence[str], rubric: Rubric, values: _Values
+    free: Iterable[str], criteria: Sequence[str], rubric: Rubric, values: _Values
 ) -> dict[str, str]:
     """Return the likely label columns by criterion."""
     # A column with a name that is common for texts, such as `summary`, must contain only labels.
     texts = {name for rule in _RULES.values() for names in rule for name in names.split()} | {*_PLAIN}
-    found = {}
-    for name in reversed(criteria):
-        for form in reversed(_LABEL_NAMES):
-            column = free.get(one := form.format(plain_name(name)))
-            if column and (one not in texts or _are_labels(column, rubric.by_name(name), values)):
-                found[name] = column
-    return dict(reversed(found.items()))
+    found: dict[str, str] = {}
+    for name, form, column in columns_of_criteria(free, criteria):
+        if name not in found and (form not in texts or _are_labels(column, rubric.by_name(name), values)):
+            found[name] = column
+    return found
+
+
+def columns_of_criteria(columns: Iterable[str], criteria: Iterable[str]) -> Iterator[tuple[str, str, str]]:
+    """Yield criteria with the columns named like them, the likeliest first, and the form of the name."""
+    by_letters = {plain_name(one).replace("_", "").replace(".", ""): one for one in reversed([*columns])}
+    for name in criteria:
+        for form in (one.format(plain_name(name)) for one in _LABEL_NAMES):
+            if column := by_letters.get(form.replace("_", "")):
+                yield name, form, column
 
 
 def _are_verdicts(cells: Iterable[Any]) -> bool:
@@ -302,6 +377,7 @@ def _truth_columns(
     else:
         found = dict(given)
     if rubric is not None:
+        found = {match_name(name, rubric.names) or name: column for name, column in found.items()}
         for name in found:
             if name not in rubric.names:
                 hint = nearest_key(name, rubric.names)
@@ -317,10 +393,12 @@ def _is_own(column: str, own: Collection[str], rubric: Rubric | None) -> bool:
 
 
 def guess_row_fields(
-    rows: Sequence[tuple[FilePath, Json]], fields: FieldMap, rubric: Rubric | None
+    rows: Sequence[tuple[FilePath, Json]], fields: FieldMap, rubric: Rubric | None, faults: Faults
 ) -> FieldMap | None:
     """Return the fields of rows of JSON as `guess_fields`; None if a key of the format is misspelt."""
     mappings = [row for _, row in rows if isinstance(row, Mapping)]
+    if mappings and not fields:
+        check_kind(mappings[0], faults, rows[0][0])
     keys = list(dict.fromkeys(str(key) for row in mappings for key in row))
     own = list(DataItem.model_fields)
     missing = [name for name in own if name not in keys]

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
 from autorubric.criteria.values import Submission
 from autorubric.datasets.dataset import RubricDataset
@@ -37,6 +37,7 @@ def _conversation_text(turns: Json, at: FilePath, faults: Faults) -> str:
     """Convert a conversation to text; the content of a single user message is returned unchanged."""
     if isinstance(turns, str) and turns.strip():
         return turns
+    turns = turns.get("messages", turns) if isinstance(turns, Mapping) else turns
     try:
         if not isinstance(turns, list):
             raise ArgumentError(f"expected a list of {{'role', 'content'}}; got {short_repr(turns)}")
@@ -57,7 +58,7 @@ def _conversation_text(turns: Json, at: FilePath, faults: Faults) -> str:
 class _Points(BaseModel):
     """A criterion of HealthBench."""
 
-    criterion: NonBlankText
+    criterion: NonBlankText = Field(validation_alias=AliasChoices("criterion", "criterion_text"))
     points: Number
     tags: list[Any] | None = None
 
@@ -65,9 +66,9 @@ class _Points(BaseModel):
 class _HealthbenchRow(BaseModel):
     model_config = ConfigDict(extra="allow")
 
-    prompt: Any = None
-    prompt_id: NonBlankText
-    rubrics: Annotated[list[_Points], Field(min_length=1)]
+    prompt: Any = Field(default=None, validation_alias=AliasChoices("prompt", "conversation"))
+    prompt_id: NonBlankText = Field(validation_alias=AliasChoices("prompt_id", "id"))
+    rubrics: list[_Points] = Field(min_length=1, validation_alias=AliasChoices("rubrics", "rubric_items"))
     ideal_completions_data: Any = None
 
     def rubric(self) -> tuple[list[dict[str, Json]], dict[str, list[Json]]]:
@@ -88,7 +89,8 @@ class _HealthbenchRow(BaseModel):
 def from_healthbench(path: str | Path, *, submissions: Submissions | None = None) -> RubricDataset:
     """Create a dataset from HealthBench rows (JSON lines or a JSON list), with one item per row.
 
-    A row is `{"prompt": [{"role", "content"}], "prompt_id", "rubrics": [{"criterion", "points", "tags"}]}`.
+    A row is `{"prompt": [{"role", "content"}], "prompt_id", "rubrics": [{"criterion", "points", "tags"}]}`,
+    or has the keys `conversation`, `id` and `rubric_items` of HealthBench Professional instead.
     Each item has its own rubric, whose weights are the points; criteria with negative points are penalties.
     An item's score is points met ÷ positive points, clipped to [0, 1], and its `raw_score` is the points met,
     not clipped. Use `healthbench_score` to compute the benchmark's own mean over a run. The item's metadata
@@ -118,7 +120,8 @@ def _items(rows: Iterable[Json], submissions: Submissions, faults: Faults) -> It
         before = len(faults)
         row = faults.validate(_HealthbenchRow, given, (position,))
         if isinstance(given, Mapping):
-            prompt = _conversation_text(given.get("prompt"), (position, "prompt"), faults)
+            key = "prompt" if "prompt" in given else "conversation" if "conversation" in given else "prompt"
+            prompt = _conversation_text(given.get(key), (position, key), faults)
         if row is None:
             continue
         if row.prompt_id in first:

@@ -22,6 +22,7 @@ from autorubric.rubric.rubric import Rubric
 from autorubric.support.field_types import NonEmptyText
 from autorubric.support.images import read_image
 from autorubric.support.json_text import parse_json
+from autorubric.support.names import fold_name, match_name, merge_names
 from autorubric.support.objects import IdentityCache, Json, is_number
 from autorubric.support.reading_errors import FilePath, SyntaxFault, nearest_key, short_repr
 
@@ -326,11 +327,9 @@ def is_no_label(cell: object, criterion: BaseCriterion | None = None, *more: str
     """Return whether a cell is empty, or has a text such as `N/A`, or of `more`, that is not an answer."""
     if not isinstance(cell, str):
         return cell is None
-    folded = cell.strip().casefold()
+    folded = fold_name(cell)
     answers = criterion.answers() if criterion is not None else ()
-    return folded in {*_NO_LABEL, *more} and all(
-        (one.label or "").strip().casefold() != folded for one in answers
-    )
+    return folded in {*_NO_LABEL, *more} and all(fold_name(one.label or "") != folded for one in answers)
 
 
 class LabelFault(NamedTuple):
@@ -342,9 +341,10 @@ class LabelFault(NamedTuple):
 
 
 def all_by_name(labels: Labels | None, rubric: Rubric | None) -> dict[str, Json]:
-    """Return labels by criterion name; missing labels are None."""
+    """Return labels by the criterion's name in the rubric; missing labels are None."""
     if labels is None or isinstance(labels, Mapping):
-        return dict(labels or {})
+        names = () if rubric is None else rubric.names
+        return {match_name(name, names) or name: label for name, label in (labels or {}).items()}
     if rubric is None:
         raise ArgumentError("a list of labels requires a rubric; add a rubric or use labels by criterion")
     return dict(zip(rubric.names, labels, strict=True))
@@ -355,12 +355,21 @@ def by_name(labels: Labels | None, rubric: Rubric | None) -> dict[str, Json]:
     return {name: label for name, label in all_by_name(labels, rubric).items() if label is not None}
 
 
+def ratings_of(item: DataItem, rubric: Rubric | None) -> dict[str, dict[str, Json]]:
+    """Return labels by rater and criterion; of a rater in several spellings, the last label counts."""
+    first = merge_names(item.ratings)
+    found: dict[str, dict[str, Json]] = {}
+    for rater, labels in item.ratings.items():
+        found.setdefault(first[rater], {}).update(by_name(labels, rubric))
+    return found
+
+
 def truth_of(item: DataItem, rubric: Rubric | None, rule: TruthRule | None) -> dict[str, Json] | None:
     """Return the item's labels by name, with ratings filling in missing ones, or None if it has none."""
     known = by_name(item.ground_truth, rubric)
     rated: dict[str, list[Json]] = {}
-    for labels in item.ratings.values():
-        for name, label in by_name(labels, rubric).items():
+    for own in ratings_of(item, rubric).values():
+        for name, label in own.items():
             rated.setdefault(name, []).append(label)
     for name, labels in rated.items():
         if name in known:
@@ -467,10 +476,11 @@ def _faults_in(item: DataItem, labels: Labels, rubric: Rubric, at: FilePath) -> 
         kind = type(label)
         if kind in _SCALARS and (name, kind, label) in valid:
             continue
-        if name not in names:
+        known = match_name(name, names)
+        if known is None or (known != name and known in given):
             yield LabelFault((*at, name), f"unknown criterion {name!r}; {nearest_key(name, names)}")
             continue
-        criterion = rubric.by_name(name)
+        criterion = rubric.by_name(known)
         try:
             bind_item(criterion, item).parse_truth(label)
         except ReplyError as error:

@@ -16,6 +16,7 @@ from autorubric.datasets.item import DataItem, Labels, all_by_name, bind_item
 from autorubric.datasets.ratings import Label, read_labels
 from autorubric.datasets.store import FORMATS
 from autorubric.errors import ArgumentError, DatasetError, ReplyError
+from autorubric.support.names import match_name
 from autorubric.support.objects import Json
 from autorubric.support.reading_errors import Faults, nearest_key, short_repr
 from autorubric.support.write import write_text_atomic
@@ -110,6 +111,7 @@ class _LabelMerger:
     def __init__(self, dataset: RubricDataset) -> None:
         self._dataset = dataset
         self._places = {item_id: i for i, item_id in enumerate(dataset.item_ids())}
+        self._raters = {rater for item in dataset.items for rater in item.ratings}
         self.notices: list[str] = []
 
     def select_valid(self, labels: Sequence[Label], files: Sequence[str]) -> list[Label]:
@@ -122,7 +124,10 @@ class _LabelMerger:
                 left_out[reason] += 1
                 continue
             place = self._places[label.item_id]
-            criterion = self._dataset.get_item_rubric(place).by_name(label.criterion)
+            rubric = self._dataset.get_item_rubric(place)
+            name, rater = match_name(label.criterion, rubric.names), match_name(label.rater, self._raters)
+            label = label.model_copy(update={"criterion": name, "rater": rater or label.rater})
+            criterion = rubric.by_name(label.criterion)
             try:
                 bind_item(criterion, self._dataset.items[place]).parse_truth(label.value)
             except ReplyError as error:
@@ -141,7 +146,7 @@ class _LabelMerger:
         if place is None:
             return f"of {label.item_id!r}, which is not an item; {nearest_key(label.item_id, self._places)}"
         rubric = self._dataset.get_item_rubric(place)
-        if label.criterion not in rubric.names:
+        if match_name(label.criterion, rubric.names) is None:
             hint = nearest_key(label.criterion, rubric.names)
             return f"on {label.criterion!r}, which is not a criterion; {hint}"
         if label.sha256 and label.sha256 != self._dataset.item_fingerprint(place):

@@ -24,6 +24,10 @@ from autorubric.support.read import Document, read_structured
 from autorubric.support.reading_errors import Faults, FilePath, short_repr
 
 _SUFFIXES: Final = {".yaml": "yaml", ".yml": "yaml", ".json": "json"}
+_TEST_KEYS: Final = {
+    *("id", "description", "vars", "assert", "assertScoringFunction", "options", "threshold", "metadata"),
+    *("provider", "providers", "providerOutput", "prompts"),
+}
 _NOTHING_LEFT: Final = "without a supported assertion"
 
 
@@ -101,6 +105,11 @@ class _PromptfooReader:
         config = {"tests": data} if isinstance(data, list) else data
         if not isinstance(config, Mapping) or not isinstance(config.get("tests"), list):
             message = "a promptfoo file must have 'tests', a list of {'vars', 'assert'} in the same file"
+            raise DatasetError.whole(self._document.source, message)
+        named = [test for test in config["tests"] if isinstance(test, Mapping)]
+        if len(named) == len(config["tests"]) and all(_is_of_another_tool(test) for test in named):
+            keys = ", ".join(dict.fromkeys(str(key) for test in named for key in test)) or "none"
+            message = f"not a promptfoo file: no test has 'vars' or 'assert' and no other keys; found: {keys}"
             raise DatasetError.whole(self._document.source, message)
         default = config.get("defaultTest") or {}
         if not isinstance(default, Mapping):
@@ -217,6 +226,10 @@ class _PromptfooReader:
     def _skip(self, what: str, reason: str) -> None:
         self.left_out[what] += 1
         self.reasons.setdefault(reason, Counter())[what] += 1
+
+
+def _is_of_another_tool(test: Mapping[str, Any]) -> bool:
+    return not {"vars", "assert"} & test.keys() or not {*test} <= _TEST_KEYS
 
 
 def _texts(form: Json) -> Iterator[str]:

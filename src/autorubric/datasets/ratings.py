@@ -12,12 +12,13 @@ from pydantic import BaseModel, ConfigDict
 
 from autorubric.criteria.base import BaseCriterion
 from autorubric.datasets.csv_files import CSV_SUFFIXES, CsvTable, read_csv, repeated_column
-from autorubric.datasets.fields import plain_name
+from autorubric.datasets.fields import columns_of_criteria, people_columns, plain_name
 from autorubric.datasets.item import DataItem, all_by_name, bind_item, by_name, decode_cell, is_no_label
 from autorubric.errors import DatasetError, ReplyError
 from autorubric.rubric.rubric import Rubric
 from autorubric.support.field_types import NonEmptyText
 from autorubric.support.json_text import parse_json
+from autorubric.support.names import match_name, merge_names
 from autorubric.support.objects import Json
 from autorubric.support.read import format_fault, format_of, read_structured
 from autorubric.support.reading_errors import Faults, FilePath, SyntaxFault, nearest_key, short_repr
@@ -25,7 +26,7 @@ from autorubric.support.reading_errors import Faults, FilePath, SyntaxFault, nea
 _NAMES: Final = {
     "item_id": "item_id|id|item conversation_id conversation conv_id conv",
     "criterion": "criterion|criteria question item_criterion",
-    "rater": "rater|coder annotator labeller labeler reviewer",
+    "rater": "rater",
     "value": "value|rating label score verdict",
 }
 """Names of the columns of label tables; those before a bar come first."""
@@ -90,10 +91,13 @@ def _likely_columns(columns: Collection[str]) -> dict[str, list[str]]:
     for key, names in _NAMES.items():
         likely = [[one for one in columns if plain_name(one) in part.split()] for part in names.split("|")]
         found[key] = [key] if key in columns else next(filter(None, likely), [])
+    people = people_columns(columns)
+    found["rater"] = found["rater"] or people
     if not {"rater", "value"} & {*columns} and not (found["rater"] and found["value"]):
-        del found["rater"], found["value"]
         # A wide table may have the items' questions next to the labels.
         found["criterion"] = [one for one in found["criterion"] if plain_name(one) != "question"]
+        if not people:
+            del found["rater"], found["value"]
     return found
 
 
@@ -101,50 +105,89 @@ def read_long_table(
     path: str | Path,
     tell: Callable[[str], None] | None = None,
     *,
+    criteria: Iterable[str] = (),
     probabilities: Mapping[str, str] | None = None,
 ) -> list[LongRow]:
     """Read labels from a table with one row per label or one column per rater, or from an annotation page.
 
+    Names of raters that are equal after folding are merged, with a warning.
+
+    criteria: Names of criteria; a column named like one contains its labels if no column has the criteria.
     probabilities: Labels by the columns that contain their probabilities.
     tell: Receives the columns that were chosen, if they have other names.
     """
+    rows = _read_rows(path, tell, [*criteria], probabilities or {})
+    names = merge_names((row.rater for row in rows), f"{path}: raters")
+    return [row._replace(rater=names[row.rater]) for row in rows]
+
+
+def _read_rows(
+    path: str | Path,
+    tell: Callable[[str], None] | None,
+    criteria: Collection[str],
+    probabilities: Mapping[str, str],
+) -> list[LongRow]:
     faults = Faults.by_line(str(path), first=1)
     if format_of(path, suffixes=_SUFFIXES, error=DatasetError) == "jsonl":
         return _read_annotations(path)
     table = read_csv(path)
-    if absent := [column for column in probabilities or () if column not in table.columns]:
+    if absent := [column for column in probabilities if column not in table.columns]:
         faults.add((), f"no column {absent[0]!r} for probabilities; columns: {', '.join(table.columns)}")
         faults.raise_as(DatasetError)
-    if repeated := [one for one, n in Counter((probabilities or {}).values()).items() if n > 1]:
+    if repeated := [one for one, n in Counter(probabilities.values()).items() if n > 1]:
         faults.add((), f"probabilities= names the label {repeated[0]!r} for several columns")
         faults.raise_as(DatasetError)
     found = _likely_columns(table.columns)
     if (probabilities or "probabilities" in table.columns) and not found.get("value"):
         found = _likely_columns([*table.columns, "value"])
     chosen = {key: likely[0] for key, likely in found.items() if len(likely) == 1}
+    rest = [one for one in table.columns if one not in {*chosen.values(), *LongRow._fields}]
+    labels: dict[str, str] = {}
+    if "criterion" not in table.columns:
+        for name, _, column in columns_of_criteria(rest, criteria):
+            labels.setdefault(name, column)
+    if labels:
+        chosen.pop("value", None)
+    elif "rater" in found and not found["value"] and len(rest) == 1:
+        chosen["value"] = rest[0]
     for column in table.repeated.values():
-        if "rater" not in found or column in {*LongRow._fields, *chosen.values()}:
+        if "rater" not in found or column in {*LongRow._fields, *chosen.values(), *labels.values()}:
             faults.add((), repeated_column(column))
     faults.raise_as(DatasetError)
-    renamed = [f"{key}={column}" for key, column in chosen.items() if key != column]
+    renamed = [f"{key}={column}" for key, column in {**chosen, **labels}.items() if key != column]
     if tell is not None and renamed:
         tell(f"columns of {path}: {', '.join(renamed)}")
+    if labels and "item_id" in chosen and len(found.get("rater", ())) < 2:
+        return _wide_rows(table, chosen, labels, Path(path).stem)
     if "rater" not in found and "item_id" in chosen:
-        return _wide_rows(table, chosen["item_id"], chosen.get("criterion", ""))
+        return _wide_rows(table, chosen, {one: one for one in table.columns if one not in chosen.values()})
+    if len(criteria) == 1 and not found["criterion"]:
+        chosen["criterion"] = ""
     if missing := [name for name in _NAMES if name not in chosen]:
         message = f"column {', '.join(map(repr, missing))} not found; {_LAYOUTS}"
         faults.add((), f"not a table of labels: {message}. Columns: {', '.join(table.columns)}")
         faults.raise_as(DatasetError)
-    return _long_rows(table, chosen, probabilities or {}, faults)
+    return _long_rows(table, chosen, probabilities, faults)
 
 
-def _wide_rows(table: CsvTable, key: str, criterion: str) -> list[LongRow]:
-    people = [name for name in table.columns if name not in (key, criterion)]
+def _wide_rows(
+    table: CsvTable, chosen: Mapping[str, str], labels: Mapping[str, str], rater: str = ""
+) -> list[LongRow]:
+    """Return the labels in columns, by criterion or, without `rater`, by rater.
+
+    `rater` is used if no column names people.
+    """
+    item, criterion, people = (chosen.get(name, "") for name in ("item_id", "criterion", "rater"))
+
+    def row(name: str, cells: Mapping[str, str], value: str, line: int) -> LongRow:
+        at = (name, cells.get(people, rater)) if rater else (cells.get(criterion, ""), name)
+        return LongRow(cells[item], *at, cells.get("rater_type", "human"), value, 0, "", None, line)
+
     return [
-        LongRow(cells[key], cells.get(criterion, ""), rater, "human", cells[rater], 0, "", None, line)
+        row(name, cells, cells[column], line)
         for line, cells in table.rows
-        for rater in people
-        if cells[rater].strip()
+        for name, column in labels.items()
+        if cells[column].strip()
     ]
 
 
@@ -168,8 +211,13 @@ def _long_rows(
 
 
 def read_labels(paths: Iterable[str | Path]) -> list[Label]:
-    """Read the labels in JSON lines files saved by annotation pages; header lines are skipped."""
-    return [label for path in paths for label in _read_label_file(path)]
+    """Read the labels in JSON lines files saved by annotation pages; header lines are skipped.
+
+    Names of raters that are equal after folding are merged, with a warning.
+    """
+    labels = [label for path in paths for label in _read_label_file(path)]
+    names = merge_names((label.rater for label in labels), "raters")
+    return [one.model_copy(update={"rater": names[one.rater]}) for one in labels]
 
 
 def _read_label_file(path: str | Path) -> Iterator[Label]:
@@ -265,7 +313,10 @@ def attach_ratings(
 ) -> dict[str, DataItem]:
     """Return the items by id, with the ratings of a long table added."""
     faults = Faults.by_line(str(path))
-    wanted = _select_rows(read_long_table(path), items, raters, rater_type, faults)
+    criteria = dict.fromkeys(name for _, rubric in items.values() for name in rubric.names)
+    rows = read_long_table(path, criteria=criteria)
+    wanted = _select_rows(rows, items, raters, rater_type, faults)
+    known = dict.fromkeys(rater for item, _ in items.values() for rater in item.ratings)
     found: dict[str, dict[str, dict[str, Json]]] = {}
     valid = set[str]()
     invalid: list[tuple[LongRow, ReplyError]] = []
@@ -278,11 +329,12 @@ def attach_ratings(
             what = f"the criterion is missing, and the rubric has {len(rubric)}; {_LAYOUTS}"
             faults.add((), f"{what}. Raters found: {read}")
             break
-        if row.criterion not in rubric.names:
+        if (criterion_name := match_name(row.criterion, rubric.names)) is None:
             hint = nearest_key(row.criterion, rubric.names)
             message = f"item {row.item_id!r} has no criterion {row.criterion!r}; {hint}"
             faults.add((row.line,), message, group=row.criterion)
             continue
+        row = row._replace(criterion=criterion_name, rater=match_name(row.rater, known) or row.rater)
         rated = found.setdefault(row.item_id, {}).setdefault(row.rater, {})
         if row.criterion in rated:
             what = f"{row.rater!r} rated {row.criterion!r} of item {row.item_id!r}"
@@ -325,11 +377,12 @@ def _select_rows(
 ) -> list[LongRow]:
     typed = [row for row in rows if not rater_type or row.rater_type in ("", rater_type)]
     known = {row.rater for row in typed}
+    wanted = known if raters is None else {match_name(rater, known) for rater in raters}
     for rater in raters or ():
-        if rater not in known:
+        if match_name(rater, known) is None:
             hint = nearest_key(rater, sorted(known))
             faults.add((), f"the table has no rater {rater!r} of type {rater_type!r}; {hint}")
-    chosen = [row for row in typed if (raters is None or row.rater in raters) and row.sample == 0]
+    chosen = [row for row in typed if row.rater in wanted and row.sample == 0]
     kept = [row for row in chosen if row.item_id in items]
     if not kept and not faults:
         given = sorted({row.item_id for row in chosen})[:3]

@@ -132,7 +132,7 @@ def _read_rows(
 ) -> Contents:
     """Return the dataset in a header and rows; without a header, the fields of other keys are guessed."""
     guess = fields or not header
-    if not guess or (chosen := guess_row_fields(rows, fields or {}, rubric)) is None:
+    if not guess or (chosen := guess_row_fields(rows, fields or {}, rubric, reader.faults)) is None:
         return reader.contents(header, rows, header_at=header_at, rubric=rubric)
     items, pairs = items_of_rows(rows, chosen, rubric, reader.faults)
     contents = reader.contents(header, items, header_at=header_at, rubric=rubric)

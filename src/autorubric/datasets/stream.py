@@ -233,7 +233,13 @@ def stream_parquet(path: Path, rubric: Rubric | None) -> Contents:
     faults = Faults(str(path))
     tables = TableReader(faults, rubric, "text")
     columns = parquet_columns(file, faults)
-    chosen = guess_fields({}, columns, TABLE_COLUMNS, rubric)
+
+    def ids(name: str) -> list[Any]:
+        with reading_parquet(path):
+            cells: list[Any] = file.read([name]).column(0).to_pylist()
+        return cells
+
+    chosen = guess_fields({}, columns, TABLE_COLUMNS, rubric, ids=ids)
     pairs = tables.pair_columns(chosen or {}, columns)
     count = file.metadata.num_rows
     if count < 0:

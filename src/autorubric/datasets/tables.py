@@ -14,7 +14,15 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from autorubric.criteria.base import BaseCriterion
 from autorubric.datasets.csv_files import make_distinct, read_csv, repeated_column
-from autorubric.datasets.fields import META, TRUTH, FieldMap, guess_fields, missing_submission, pair_columns
+from autorubric.datasets.fields import (
+    META,
+    TRUTH,
+    FieldMap,
+    check_kind,
+    guess_fields,
+    missing_submission,
+    pair_columns,
+)
 from autorubric.datasets.item import DataItem, by_name, decode_cell, is_no_label, to_json_cell
 from autorubric.datasets.read import Contents, DatasetReader
 from autorubric.errors import ArgumentError, DatasetError, ReplyError
@@ -136,6 +144,8 @@ class TableReader:
         def cells(name: str) -> list[Json]:
             return [to_json_cell(cell) for cell in columns[name]]
 
+        if not fields:
+            check_kind({name: next(iter(cells), None) for name, cells in columns.items()}, self.faults, ())
         chosen = guess_fields(fields or {}, [*columns], self._own, self._rubric, cells)
         pairs = self.pair_columns(chosen or {}, [*columns], repeated)
         rows = enumerate(self.rows(pairs, columns, len(columns[pairs[0][1]])))

@@ -6,7 +6,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from autorubric.criteria.base import BaseCriterion
 from autorubric.criteria.values import Submission
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from autorubric.llm.config import LLMConfig
     from autorubric.scoring.reports import EnsembleEvaluationReport
     from autorubric.scoring.votes import JudgeVote, Listener, Votes
+
+VoteKey: TypeAlias = tuple[str, str, int, tuple[str, ...]]
+"""Key of a vote on a task: criterion, judge, sample and order of the candidates."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +34,8 @@ class GradingTask:
         item_id: Id of the item; empty if the item has no id.
         first_sample: Index of each judge's first sample; to get new votes, use an index above all earlier
             ones.
+        requests_left: Number of requests to models that may still be sent for votes that are requested once
+            more, by criterion, judge, sample and order of the candidates.
     """
 
     submission: Submission
@@ -39,6 +44,7 @@ class GradingTask:
     reference_submission: str | None = None
     item_id: str = ""
     first_sample: int = 0
+    requests_left: Mapping[VoteKey, int] | None = None
 
 
 def prompts_of(rubric: Rubric, size: int) -> list[list[BaseCriterion]]:

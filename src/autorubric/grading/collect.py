@@ -11,8 +11,8 @@ from typing import Any
 
 from autorubric.criteria.conditions import find_check
 from autorubric.errors import BudgetError, JudgeError
-from autorubric.grading.base import GradingTask
-from autorubric.grading.plan import JudgeCall, VoteKey
+from autorubric.grading.base import GradingTask, VoteKey
+from autorubric.grading.plan import JudgeCall
 from autorubric.judges.vote import Cast, cast_in_threads, cast_vote, cast_votes
 from autorubric.llm.budget import whole_budget
 from autorubric.scoring.early_stopping import can_stop, votes_needed, weights_matter
@@ -36,7 +36,7 @@ async def collect_votes(
         # All checks are registered before any request is sent.
         if call.request.criterion.check is not None and call.key not in votes:
             find_check(call.request.criterion.check)
-    skipped = {_key_of(name, vote) for name, given in stored.items() for vote in given if vote.skipped}
+    skipped = {key_of(name, vote) for name, given in stored.items() for vote in given if vote.skipped}
     gate = PrefixGate() if warm_prefix else None
     runner = VotePlanRunner(policy, per_request, gate, listener, frozenset(skipped), votes)
     await runner.run(calls)
@@ -53,7 +53,7 @@ def reusable_votes(
     if not any(stored.values()):
         return {}
     retry_failed = policy.aggregation.on_failure == "raise"
-    by_key = {_key_of(name, vote): vote for name, votes in stored.items() for vote in votes}
+    by_key = {key_of(name, vote): vote for name, votes in stored.items() for vote in votes}
     return {
         call.key: _update_vote(call, vote)
         for call in calls
@@ -63,7 +63,7 @@ def reusable_votes(
     }
 
 
-def _key_of(criterion: str, vote: JudgeVote) -> VoteKey:
+def key_of(criterion: str, vote: JudgeVote) -> VoteKey:
     return (criterion, vote.judge_id, vote.sample, vote.order or ())
 
 

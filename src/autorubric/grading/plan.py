@@ -9,7 +9,7 @@ import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -17,7 +17,7 @@ from autorubric.criteria.base import BaseCriterion
 from autorubric.criteria.values import Submission
 from autorubric.datasets.dataset import RubricDataset, labelled_answers
 from autorubric.errors import ArgumentError
-from autorubric.grading.base import GradingTask, prompts_of
+from autorubric.grading.base import GradingTask, VoteKey, prompts_of
 from autorubric.judges.base import CHECK_JUDGE_ID, JudgeRequest, ReferenceJudge, is_blank
 from autorubric.judges.function import CheckJudge
 from autorubric.judges.panel import JudgeLike, PanelMember
@@ -160,9 +160,6 @@ def _alternate_labels(labelled: Sequence[_Labelled]) -> Iterator[_Labelled]:
         yield from (found for found in turn if found is not None)
 
 
-VoteKey: TypeAlias = tuple[str, str, int, tuple[str, ...]]
-"""Key of a vote on a task: criterion, judge, sample and order of the candidates."""
-
 # The planner does what `__post_init__` does, for all requests on a criterion at once.
 _make_request: Final = maker_of(JudgeRequest)
 _CHECK_MEMBER: Final = PanelMember(judge=CheckJudge(), judge_id=CHECK_JUDGE_ID, weight=1.0, samples=1)
@@ -265,10 +262,16 @@ class Planner:
                     orders = bound.presentations(submission, random.Random(seed))
                 # A check is a function of one text, so the order does not matter.
                 for number, order in enumerate(orders if criterion.check is None else orders[:1]):
+                    key = (name, member.judge_id, sample, order)
                     request = _make_request(
-                        **shared, sample=sample, seed=seed, order=order, presentation=number
+                        **shared,
+                        sample=sample,
+                        seed=seed,
+                        order=order,
+                        presentation=number,
+                        requests_left=task.requests_left and task.requests_left.get(key),
                     )
-                    calls.append(JudgeCall(member, request, (name, member.judge_id, sample, order), at))
+                    calls.append(JudgeCall(member, request, key, at))
         return calls
 
     def _demand_reference(self, task: GradingTask) -> None:

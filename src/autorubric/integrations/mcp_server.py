@@ -10,6 +10,7 @@ import contextlib
 import hmac
 import ipaddress
 import json
+import logging
 import math
 import os
 import socket
@@ -41,6 +42,8 @@ PATH: Final = "/mcp"
 """URL path of the streamable HTTP endpoint."""
 
 _SHORTEST_TOKEN: Final = 16
+_LARGEST_BODY: Final = 8 << 20
+"""Maximum size of a request in bytes."""
 _NAMES_OF_LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
 _TOOLS: Final[Mapping[str, ServedTool]] = {tool.name: tool for tool in TOOLS}
 
@@ -212,8 +215,11 @@ async def serve_http(tools: ToolServer, address: HttpAddress) -> None:
     with _open_socket(address) as bound:
         sys.stderr.write(f"Serving on http://{address.name}:{bound.getsockname()[1]}{PATH}\n")
         sys.stderr.flush()
+        server = uvicorn.Server(config)
+        # Requests that are cancelled by the end of the server are no errors.
+        logging.getLogger("uvicorn.error").addFilter(lambda record: not server.should_exit)
         async with manager.run():
-            await uvicorn.Server(config).serve(sockets=[bound])
+            await server.serve(sockets=[bound])
 
 
 def _security(address: HttpAddress) -> TransportSecuritySettings:
@@ -257,14 +263,14 @@ def guard_app(app: ASGIApp, token: str | None) -> ASGIApp:
 async def _post(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
     """Reject a body that cannot be JSON-RPC, on which the SDK may fail; otherwise call the application."""
     try:
-        body = await Request(scope, receive).body()
+        body = await _read_body(Request(scope, receive))
     except ClientDisconnect:
         return
     fault = _body_fault(body)
     if fault is not None:
-        code, message = fault
+        status, code, message = fault
         error = {"jsonrpc": "2.0", "id": None, "error": {"code": code, "message": message}}
-        await JSONResponse(error, status_code=400)(scope, receive, send)
+        await JSONResponse(error, status_code=status)(scope, receive, send)
         return
     is_read = False
 
@@ -278,19 +284,33 @@ async def _post(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> Non
     await app(scope, replay, send)
 
 
-def _body_fault(body: bytes) -> tuple[int, str] | None:
-    """Return the JSON-RPC error code and message for an invalid body; None if the body may be valid."""
+async def _read_body(request: Request) -> bytes | None:
+    """Return the body of a request; None if it is too large, before the rest of it is read."""
+    length, body = request.headers.get("Content-Length", ""), bytearray()
+    if length.isdecimal() and int(length) > _LARGEST_BODY:
+        return None
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > _LARGEST_BODY:
+            return None
+    return bytes(body)
+
+
+def _body_fault(body: bytes | None) -> tuple[int, int, str] | None:
+    """Return the HTTP status, JSON-RPC code and message for an invalid body; None if it may be valid."""
+    if body is None:
+        return 413, types.INVALID_REQUEST, f"Invalid request: more than {_LARGEST_BODY:,} bytes"
     try:
         message = parse_structured(body.decode("utf-8"), "json").data
     except UnicodeDecodeError as error:
-        return types.PARSE_ERROR, f"Parse error: invalid UTF-8: {error.reason} at byte {error.start}"
+        return 400, types.PARSE_ERROR, f"Parse error: invalid UTF-8: {error.reason} at byte {error.start}"
     except FileError as error:
-        return types.PARSE_ERROR, f"Parse error: {error.faults[0].message}"
+        return 400, types.PARSE_ERROR, f"Parse error: {error.faults[0].message}"
     if not isinstance(message, dict):
-        return types.INVALID_REQUEST, "Invalid request: the body must be a JSON object"
+        return 400, types.INVALID_REQUEST, "Invalid request: the body must be a JSON object"
     key = message.get("id", 0)
     if isinstance(key, bool) or not isinstance(key, str | int):
-        return types.INVALID_REQUEST, "Invalid request: the id must be a string or an integer"
+        return 400, types.INVALID_REQUEST, "Invalid request: the id must be a string or an integer"
     return None
 
 

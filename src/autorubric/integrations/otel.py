@@ -172,6 +172,7 @@ def _call(event: VoteCast) -> dict[str, Any]:
         "autorubric.criterion": event.criterion,
         "autorubric.sample": event.vote.sample,
         "autorubric.vote.status": event.vote.status,
+        "autorubric.vote.wait_seconds": event.vote.wait_seconds,
         **({"autorubric.item.id": event.item_id} if event.item_id else {}),
     }
 

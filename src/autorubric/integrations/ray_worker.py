@@ -37,6 +37,7 @@ class SlotOutcome:
     tokens: int | None = None  # counted by the provider
     is_throttled: bool = False
     retry_after: float | None = None  # seconds to wait as requested by the provider
+    is_timed_out: bool = False
 
     def spent(self, tokens: int) -> None:
         """Record the number of tokens counted by the provider."""
@@ -45,6 +46,11 @@ class SlotOutcome:
     def throttled(self, retry_after: float | None) -> None:
         """Record that the provider rejected the request because of its rate limit."""
         self.is_throttled, self.retry_after = True, retry_after
+
+    def timed_out(self) -> bool:
+        """Record a time-out; only the keeper knows whether others timed out too."""
+        self.is_timed_out = True
+        return False
 
 
 class _NotAnsweredError(Exception):
@@ -161,6 +167,8 @@ def _slot_grant(provider: str, limits: RequestLimits, tokens: int) -> _Grant:
             entering.result().spent(outcome.tokens)
         if outcome.is_throttled:
             entering.result().throttled(outcome.retry_after)
+        if outcome.is_timed_out:
+            entering.result().timed_out()
         await slot.__aexit__(None if outcome.is_answered else _NotAnsweredError, None, None)
 
     return _Grant(entering, leave, SlotOutcome())

@@ -177,15 +177,21 @@ async def ask_model(
     submissions: Submissions,
     *,
     compared: bool,
+    left: int | None = None,
 ) -> Reply[T]:
-    """Ask a model, and shorten the submissions as its config allows until they fit its context."""
+    """Ask a model, and shorten the submissions as its config allows until they fit its context.
+
+    left: Number of requests that may still be sent for the vote; None if none was sent yet.
+    """
+    allowance = client.allowance(left)
     asked, parts = submissions, dict[str, str]()
     while True:
         question = question_of(asked)
         try:
-            exchange = await client.converse(question)
+            exchange = await client.converse(question, allowance)
         except ContextLengthError:
-            shorter = _shorten(submissions, asked, client.config.truncate, compared)
+            left = allowance.left
+            shorter = _shorten(submissions, asked, client.config.truncate, compared, left) if left else None
             if shorter is None:
                 raise
             asked, name, part = shorter
@@ -199,9 +205,12 @@ _SHORTEST_CUT = 200
 
 
 def _shorten(
-    whole: Submissions, asked: Submissions, policy: TruncatePolicy | None, compared: bool
+    whole: Submissions, asked: Submissions, policy: TruncatePolicy | None, compared: bool, left: int
 ) -> tuple[Submissions, str, str] | None:
-    """Return submissions with less of the longest text, its name, and the part of it; None if forbidden."""
+    """Return submissions with less of the longest text, its name, and the part of it; None if forbidden.
+
+    By default a third is omitted; more, if the shortest text would not be reached with the requests `left`.
+    """
     texts = [
         (place, name, text)
         for place, one in enumerate(asked)
@@ -211,7 +220,8 @@ def _shorten(
     if policy is None or len(text) <= _SHORTEST_CUT:
         return None
     shown_as = (f"output {place + 1}: " if len(asked) > 1 else "") + (f"candidate {name!r}: " if name else "")
-    most = max(_SHORTEST_CUT, len(text) * 2 // 3)
+    needed = len(text) * (_SHORTEST_CUT / len(text)) ** (1 / left)
+    most = max(_SHORTEST_CUT, min(len(text) * 2 // 3, int(needed)))
     # The whole text is shortened, so that it has one mark and the part can be named.
     if compared:
         made, part = shorten_text(whole[place].candidates[name], most, policy)

@@ -59,6 +59,8 @@ class JudgeRequest:
         order: Names of the candidates in the order to show, for a comparative criterion; otherwise empty.
         presentation: Index of this order among the requested orders, from 0.
         system_prompt: The grader's system prompt, for judges that read it here (critics with a model).
+        requests_left: Number of requests to a model that may still be sent for this vote; None if none was
+            sent yet.
     """
 
     criterion: BaseCriterion
@@ -74,6 +76,7 @@ class JudgeRequest:
     order: tuple[str, ...] = ()
     presentation: int = 0
     system_prompt: str | None = None
+    requests_left: int | None = None
 
     def __post_init__(self) -> None:
         if self.reference_submission is not None and is_blank(self.reference_submission):
@@ -106,6 +109,7 @@ class JudgeReply:
         truncated: Whether the submission was shortened to fit the model's context.
         shown: The part of the submission that was judged, such as `turns 1-3, 41-60 of 60`; None if nothing
             was omitted or the part is unknown.
+        seconds: Seconds from sending the last request to its reply; None if no model was called.
 
     Raises:
         TypeError: If a field has a value of the wrong type.
@@ -126,6 +130,7 @@ class JudgeReply:
     exchanged: VoteExchange | None = None
     truncated: bool = False
     shown: str | None = None
+    seconds: float | None = None
 
     def __post_init__(self) -> None:
         # A value of the wrong type would make the run's files unreadable.

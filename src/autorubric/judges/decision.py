@@ -15,7 +15,7 @@ from autorubric.criteria.values import Answer, Submission
 from autorubric.errors import ArgumentError, BudgetError, JudgeError, ReplyError, RequestRefusedError
 from autorubric.judges.answering import answer_settings, ask_model
 from autorubric.judges.base import JudgeReply, JudgeRequest, Outcome, shared_error
-from autorubric.judges.model import demand_text, material_of, model_reply, show_request
+from autorubric.judges.model import demand_text, least_left, material_of, model_reply, show_request
 from autorubric.judges.prompts import EXAMPLES_HEAD, MATERIAL_RULE, ComposedPrompt, render_examples, shared_of
 from autorubric.llm.client import LLMClient
 from autorubric.llm.config import LLMConfig
@@ -326,16 +326,18 @@ class DecisionModelJudge:
         asking = Asking(self.contract, requests)
         submissions, compared = (requests[0].submission,), bool(show_request(requests[0]).names)
         failures: Sequence[Outcome] = [ReplyError("no answer")] * len(requests)
+        left = least_left(requests)
         try:
-            reply = await ask_model(self.client, asking.question, submissions, compared=compared)
+            reply = await ask_model(self.client, asking.question, submissions, compared=compared, left=left)
         except BudgetError as error:
             return [error] * len(requests)
         except JudgeError as error:
-            if self._learns_limit(error, asking):
-                return await self.ask_many(requests)
+            left = error.requests_left
+            if left != 0 and self._learns_limit(error, asking):
+                return await self.ask_many([replace(one, requests_left=left) for one in requests])
             failures = shared_error(error, len(requests))
             told: dict[str, Any] = {"usage": error.usage, "cost": error.cost, "model": error.selected_model}
-            exchanged = VoteExchange(messages=error.messages, replies=error.replies)
+            exchanged = VoteExchange(messages=error.messages, replies=error.replies, requests_left=left)
             first = JudgeReply(answer=None, exchanged=exchanged, **told)
         else:
             assert reply.exchange is not None

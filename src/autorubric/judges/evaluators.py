@@ -48,16 +48,16 @@ from autorubric.support.objects import Json
 from autorubric.support.reading_errors import short_repr
 
 
-def _payload_of(result: Any, schema: type[BaseModel]) -> Json:
+def _payload_of(result: Any, schema: type[BaseModel], material: str) -> Json:
     if isinstance(result, schema):
         return result.model_dump()
     if isinstance(result, str):
-        return parse_reply_json(result)
+        return parse_reply_json(result, material=material)
     if isinstance(result, Mapping | list):
         return result
     text = getattr(result, "text", None)
     if isinstance(text, str):
-        return parse_reply_json(text)
+        return parse_reply_json(text, material=material)
     if isinstance(result, BaseModel):
         return result.model_dump()
     raise ReplyError(
@@ -145,7 +145,7 @@ def critic_question(
 
     def read(result: Any) -> tuple[Answer, ...]:
         try:
-            payload = _payload_of(result, schema)
+            payload = _payload_of(result, schema, prompt.content)
             return _read_batch(cases, payload) if call.batch else _read_single(cases[0], payload)
         except ReplyError as error:
             if error.reply is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 import re
 import warnings
@@ -11,7 +12,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
-from autorubric.criteria.base import Shown
+from autorubric.criteria.base import BaseCriterion, Shown
+from autorubric.criteria.fields import unwrap_reply
 from autorubric.criteria.values import Answer, Submission
 from autorubric.errors import BudgetError, JudgeError, ProviderError, ReplyError
 from autorubric.judges.answering import Reply, Submissions, answer_settings, ask_model
@@ -27,7 +29,7 @@ from autorubric.judges.prompts import (
 from autorubric.judges.token_probabilities import Certainty, TokenText, certainty_of
 from autorubric.llm.client import LLMClient
 from autorubric.llm.config import LLMConfig
-from autorubric.llm.reply_json import parse_reply, parse_reply_json
+from autorubric.llm.reply_json import bare_word, parse_reply
 from autorubric.llm.transport import Exchange, ModelQuestion
 from autorubric.scoring.votes import VoteExchange
 from autorubric.support.objects import Json
@@ -82,8 +84,11 @@ class ModelJudge:
         if problem is not None:
             raise JudgeError(problem)
 
-        def read(payload: Any) -> Answer:
-            return request.criterion.read(payload, shown)
+        def read(payload: Any, rest: str) -> Answer:
+            answer = request.criterion.read(payload, shown)
+            if rest:
+                _check_rest(request.criterion, answer, rest)
+            return answer
 
         prompt_for = partial(self._prompt, request, shown)
         answer, exchange, part = await self._ask_model(request, shown, prompt_for, read)
@@ -104,17 +109,21 @@ class ModelJudge:
         if not keyed:
             return await self._answer_each(requests, {})
         ordered = _shuffle(keyed, requests[0].seed)
+        first = requests[0]
+        if (few := least_left(requests)) is not None:
+            first = replace(first, requests_left=few)
         prompt_for, read = partial(self._shared_prompt, ordered, requests), partial(_read_batch, keyed)
         try:
-            reply = await self._ask_model(requests[0], ordered[0][1][1], prompt_for, read)
+            reply = await self._ask_model(first, ordered[0][1][1], prompt_for, read)
         except ReplyError as error:
-            replies = await self._answer_each(requests, {})
+            replies = await self._answer_each(requests, {}, error.requests_left)
             return [_add_spending(replies[0], error), *replies[1:]]
         except ProviderError as error:
             return shared_error(error, len(requests))
         answered = {key: keyed[key] for key in reply.answer or ()}
         certainties = self._certainties(reply.exchange, answered)
-        return await self._answer_each(requests, _batch_replies(reply, keyed, certainties))
+        left = None if reply.exchange is None else reply.exchange.requests_left
+        return await self._answer_each(requests, _batch_replies(reply, keyed, certainties), left)
 
     @property
     def models(self) -> tuple[LLMConfig, ...]:
@@ -147,10 +156,17 @@ class ModelJudge:
         await self.client.aclose()
 
     async def _answer_each(
-        self, requests: Sequence[JudgeRequest], found: Mapping[str, JudgeReply]
+        self, requests: Sequence[JudgeRequest], found: Mapping[str, JudgeReply], left: int | None = None
     ) -> Sequence[Outcome]:
-        """Return the replies found, and the replies to separate requests about the other criteria."""
+        """Return the replies found, and the replies to separate requests about the other criteria.
+
+        left: Number of requests left after shared ones, of which each vote sent its part.
+        """
         missing = [request for request in requests if (request.criterion.name or "") not in found]
+        if missing and left is not None:
+            before = self.client.allowance(least_left(requests)).left
+            left = before - math.ceil((before - left) / len(requests))
+            missing = [replace(request, requests_left=left) for request in missing]
         names = [request.criterion.name or "" for request in missing]
         alone = await asyncio.gather(*(self._ask_alone(request) for request in missing))
         replies = {**found, **dict(zip(names, alone, strict=True))}
@@ -167,22 +183,23 @@ class ModelJudge:
         request: JudgeRequest,
         shown: Shown,
         prompt_for: Callable[[Submission], ComposedPrompt],
-        read: Callable[[Any], ReadT],
+        read: Callable[[Any, str], ReadT],
     ) -> Awaitable[Reply[ReadT]]:
         demand_text(self.judge_id, request)
-        parse: Any = parse_reply if request.criterion.takes_bare else parse_reply_json
+        bare = request.criterion.takes_bare
 
         def question_of(submissions: Submissions) -> ModelQuestion[ReadT]:
             prompt = prompt_for(submissions[0])
             sent = prompt.messages[-1].content
 
             def decode(text: str) -> ReadT:
-                return read(parse(text, material=sent))
+                return read(*parse_reply(text, material=sent, bare=bare))
 
             return ModelQuestion(prompt.messages, decode, prompt.schema, request.sample)
 
+        names, left = bool(shown.names), request.requests_left
         # Not a coroutine: thousands of calls may wait at a time, and each would keep another frame.
-        return ask_model(self.client, question_of, (request.submission,), compared=bool(shown.names))
+        return ask_model(self.client, question_of, (request.submission,), compared=names, left=left)
 
     def _certainties(self, exchange: Exchange[Any] | None, answered: _Keyed) -> dict[str, Certainty]:
         """Return the certainty of each answer in a reply; warn once of each reason for no probabilities."""
@@ -220,6 +237,12 @@ def _add_spending(reply: Outcome, lost: JudgeError) -> Outcome:
     return reply
 
 
+def least_left(requests: Sequence[JudgeRequest]) -> int | None:
+    """Return the smallest number of requests that may be sent for votes that share one."""
+    known = [request.requests_left for request in requests if request.requests_left is not None]
+    return min(known, default=None)
+
+
 def _shuffle(keyed: _Keyed, seed: int) -> _Ordered:
     ordered = list(keyed.items())
     random.Random(seed).shuffle(ordered)
@@ -250,8 +273,24 @@ def _key_requests(requests: Sequence[JudgeRequest]) -> dict[str, tuple[JudgeRequ
     return {key: pair for key, pair in shown.items() if pair[1].names == first}
 
 
-def _read_batch(keyed: _Keyed, payload: Any) -> dict[str, Answer]:
+def _check_rest(criterion: BaseCriterion, answer: Answer, rest: str) -> None:
+    """Raise `ReplyError` if a line after the object is a verdict, label or number that contradicts it."""
+    for line in rest.splitlines():
+        word = bare_word(line) or line.strip()
+        if not word or criterion.level not in ("binary", "nominal", "ordinal", "interval"):
+            continue
+        try:
+            other = criterion.read(word)
+        except ReplyError:
+            continue
+        if (other.code, other.cannot_assess) != (answer.code, answer.cannot_assess):
+            raise ReplyError(f"the reply says {word!r} after an object that says otherwise; give one answer")
+
+
+def _read_batch(keyed: _Keyed, payload: Any, _: str) -> dict[str, Answer]:
     """Return the answers by id, without ids that are unknown, repeated or unreadable."""
+    if isinstance(payload, Mapping):
+        payload = unwrap_reply(payload, ("evaluations",))
     evaluations = payload.get("evaluations") if isinstance(payload, Mapping) else payload
     if not isinstance(evaluations, list):
         raise ReplyError('the reply is not an object with a list "evaluations"')
@@ -259,6 +298,8 @@ def _read_batch(keyed: _Keyed, payload: Any) -> dict[str, Answer]:
     faults: list[str] = []
     seen: set[str] = set()
     for evaluation in evaluations:
+        if isinstance(evaluation, Mapping) and "id" not in evaluation:
+            evaluation = unwrap_reply(evaluation, ("id",))
         key = evaluation.get("id") if isinstance(evaluation, Mapping) else None
         if not isinstance(key, str) or key not in keyed or key in seen:
             faults.append(f"id {key!r} is unknown or repeated")
@@ -322,6 +363,7 @@ def model_reply(
             attempted=exchange.attempted,
             cached=exchange.cached,
         ),
+        seconds=exchange.seconds,
         truncated=part is not None,
         shown=part,
     )

@@ -202,7 +202,8 @@ def named_judges(
     **sampling: float | None,
 ) -> list[JudgeLike]:
     """Return the judges described by command-line arguments; `sampling` is as in `LLMConfig`."""
-    settings: dict[str, Any] = {"api_base": api_base, "api_key_env": api_key_env, **sampling}
+    settings: dict[str, Any] = {"api_base": api_base, "api_key_env": api_key_env}
+    settings |= {name: value for name, value in sampling.items() if value is not None}
     if cache_dir is not None:
         settings |= {"cache_enabled": True, "cache_dir": cache_dir}
     judges = [_judge(text, settings, samples, option) for text in given]
@@ -233,7 +234,7 @@ def demand_models(models: Collection[str], **options: object) -> None:
         raise ArgumentError(unset_variable("--api-key-env", str(variable)))
     given = [name for name, value in options.items() if value is not None]
     if given and not models:
-        option = f"--{given[0].replace('_', '-')}"
+        option = f"--{given[0].removesuffix('_requests').replace('_', '-')}"
         raise ArgumentError(f"{option} applies only to models, but no judge is a model; omit the option")
 
 

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeAlias
 
@@ -15,6 +15,7 @@ from autorubric.criteria.values import Answer
 from autorubric.datasets.ratings import LongRow, label_of, read_long_table
 from autorubric.errors import ArgumentError, DatasetError, Fault, ReplyError
 from autorubric.judges.base import JudgeReply, JudgeRequest
+from autorubric.support.names import match_name
 from autorubric.support.objects import is_number
 
 Missing = Literal["not_asked"] | str
@@ -86,7 +87,7 @@ class RecordedJudge:
         elif rater is None and len(raters) != 1:
             raise ArgumentError(f"{path} has {len(raters)} raters: {', '.join(raters)}; pass rater=…")
         else:
-            first = raters[0] if rater is None else rater
+            first = raters[0] if rater is None else match_name(rater, raters) or rater
         if first not in by_rater:
             raise ArgumentError(f"{path} has no rater {first!r}; available: {', '.join(raters)}")
         return cls(
@@ -128,7 +129,7 @@ class RecordedJudge:
             for name, rows in by_rater.items()
             if rater_type is None or not types.isdisjoint(row.rater_type for row in rows)
         ]
-        chosen = list(raters) if raters is not None else available
+        chosen = available if raters is None else [match_name(one, available) or one for one in raters]
         absent = [name for name in chosen if name not in available]
         if absent or not chosen:
             what = f"{path} has no {rater_type or ''} rater {', '.join(absent)}"
@@ -145,13 +146,18 @@ class RecordedJudge:
         """Return False, since the recorded rater already had the reference."""
         return False
 
+    @cached_property
+    def _criteria(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(criterion for _, criterion, _ in (*self.votes, *(self.swapped or ()))))
+
     async def ask(self, request: JudgeRequest) -> JudgeReply:
         """Return the recorded vote.
 
         Raises:
             ReplyError: If the recorded value is not one of the criterion's labels.
         """
-        key = (request.item_id, request.criterion.name or "", request.sample)
+        name = match_name(request.criterion.name or "", self._criteria) or ""
+        key = (request.item_id, name, request.sample)
         votes = self.votes
         if self.swapped is not None and request.order not in ((), tuple(request.submission.candidates)):
             votes = self.swapped

@@ -192,6 +192,7 @@ def _make_cast(
     except ReplyError as error:
         error.usage, error.cost, error.selected_model = outcome.usage, outcome.cost, outcome.model
         error.reply = reply_text(outcome.answer) if error.reply is None else error.reply
+        error.seconds = outcome.seconds
         return _failed_cast(member, request, error, seconds, outcome.exchanged)
     except Exception as error:
         # An object returned by a judge's own code may raise from any of its methods.
@@ -238,8 +239,16 @@ def _answered_vote(
         shown=outcome.shown,
         token_usage=outcome.usage,
         completion_cost=outcome.cost,
-        latency_seconds=seconds,
+        latency_seconds=seconds if seconds is None or outcome.seconds is None else outcome.seconds,
+        wait_seconds=_wait_of(outcome, seconds),
     )
+
+
+def _wait_of(outcome: JudgeReply | JudgeError, seconds: float | None) -> float:
+    """Return the part of the seconds of a vote that was before its last request, to the millisecond."""
+    if seconds is None or outcome.seconds is None:
+        return 0.0
+    return max(0.0, round(seconds - outcome.seconds, 3))
 
 
 def read_answer(request: JudgeRequest, reply: JudgeReply) -> Answer:
@@ -291,7 +300,8 @@ def _failed_cast(
         model=error.selected_model,
         token_usage=error.usage,
         completion_cost=error.cost,
-        latency_seconds=seconds,
+        latency_seconds=seconds if seconds is None or error.seconds is None else error.seconds,
+        wait_seconds=_wait_of(error, seconds),
     )
     return Cast(vote=vote, exchanged=exchanged or _exchange_of(error), error=error)
 
@@ -304,5 +314,9 @@ def _exchange_of(error: JudgeError) -> VoteExchange | None:
     if not error.messages and not replies:
         return None
     return VoteExchange(
-        messages=error.messages, replies=replies, request_id=error.request_id, attempted=error.attempted
+        messages=error.messages,
+        replies=replies,
+        request_id=error.request_id,
+        attempted=error.attempted,
+        requests_left=error.requests_left,
     )

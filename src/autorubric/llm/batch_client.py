@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
+import tempfile
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, suppress
 from datetime import datetime
+from io import BytesIO
 from pathlib import Path
-from typing import Any, ClassVar, Final, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 from urllib.parse import quote
 
 from autorubric.errors import (
     ArgumentError,
+    FileError,
     ModelNotFoundError,
     ProviderConnectionError,
     ProviderError,
@@ -22,18 +27,35 @@ from autorubric.llm.config import LLMConfig
 from autorubric.llm.decision_wire import WIRES
 from autorubric.llm.interception import HttpRequest
 from autorubric.llm.names import owner_of, speaks_openai
-from autorubric.llm.provider_errors import ProviderFailure, error_of, masked_error, retry_after_of
+from autorubric.llm.provider_errors import (
+    ProviderFailure,
+    error_of,
+    masked_error,
+    retry_after_of,
+    version_advice,
+)
 from autorubric.llm.route import Route, is_direct
 from autorubric.llm.specs import Mask, is_no_word, is_secret_name
+from autorubric.llm.transport import LARGEST_ANSWER
 from autorubric.support.objects import Json
+
+if TYPE_CHECKING:
+    from aiohttp import ClientResponse
 
 _TRIES: Final = 4
 _SECONDS: Final = 300.0
 """Seconds without any data after which a call fails; uploads and downloads may take longer as a whole."""
 _SENT_HEADERS: Final = ("authorization", "x-api-key", "anthropic-", "openai-", "user-agent")
-_ENDED: Final = ("completed", "failed", "expired", "cancelled", "ended")
+_COMPLETE: Final = ("completed", "ended")
+_ENDED: Final = (*_COMPLETE, "failed", "expired", "cancelled")
+_ANSWERED: Final = ("completed", "succeeded", "failed", "errored")
+"""Keys of the counts of requests that were processed, at OpenAI and Anthropic."""
 _PASSING: Final = {"rate_limit_error": 429, "api_error": 500, "timeout_error": 504, "overloaded_error": 529}
 """HTTP statuses of Anthropic's errors after which a request is sent again."""
+
+
+class NoResultsError(ProviderError):
+    """The results of a batch that has ended are missing or too large."""
 
 
 class BatchState(NamedTuple):
@@ -41,8 +63,9 @@ class BatchState(NamedTuple):
 
     id: str
     is_ended: bool
+    is_complete: bool  # whether it ended by itself, so that every request has a result
     total: int  # number of requests; 0 if unknown
-    done: int  # number of requests that were processed
+    done: int  # number of requests that were processed, including errors
     created: float  # Unix time in seconds; 0 if unknown
     file: str  # id of the uploaded requests; empty at Anthropic
     results: tuple[str, ...]  # addresses of the files with results
@@ -101,37 +124,66 @@ class BatchClient:
         after = ""
         while True:
             page = await self._json("GET", f"{self.batches}?limit=100{after}")
-            told = [self.read_state(one) for one in page.get("data") or () if isinstance(one, dict)]
+            told = self._read_states(page)
             found += [one for one in told if not one.created or one.created >= created]
             before, after = after, f"&{self.cursor}={quote(told[-1].id, safe='')}" if told else ""
             if not page.get("has_more") or after in ("", before) or 0 < told[-1].created < created:
                 return found
 
-    async def results(self, state: BatchState) -> Iterator[tuple[str, tuple[int, str] | None]]:
-        """Return the custom id and the reply of each result; the id of an unreadable line is empty."""
-        found = [await self._fetch("GET", url) for url in state.results]
-        return (self._result(raw) for content in found for raw in content.split(b"\n") if raw.strip())
+    async def newest(self) -> float:
+        """Return when the provider's newest batch was created, by the provider's clock; 0 if unknown."""
+        with suppress(ProviderError):
+            page = await self._json("GET", f"{self.batches}?limit=1")
+            return max((one.created for one in self._read_states(page)), default=0.0)
+        return 0.0
+
+    def _read_states(self, page: Mapping[str, Any]) -> list[BatchState]:
+        data = page.get("data") or []
+        if not isinstance(data, list):
+            raise self._error(ServerError, f"the response from {self.batches} is not a list of batches")
+        return [self.read_state(one if isinstance(one, dict) else {}) for one in data]
+
+    async def results(
+        self, state: BatchState, most: int, folder: Path
+    ) -> Iterator[tuple[str, tuple[int, str] | None]]:
+        """Return the custom id and the reply of each result; the id of an unreadable line is empty.
+
+        Results may exceed the memory, so they are downloaded into temporary files in `folder`.
+
+        Raises:
+            NoResultsError: If the results exceed the maximum size of `most` replies.
+        """
+        with ExitStack() as stack:
+            files = [stack.enter_context(tempfile.TemporaryFile(dir=folder)) for _ in state.results]
+            for url, file in zip(state.results, files, strict=True):
+                await self._fetch("GET", url, sink=file, most=(most + 1) * LARGEST_ANSWER)
+            stack.pop_all()
+        return (self._result(raw) for file in files for raw in _lines(file) if raw.strip())
 
     def _result(self, raw: bytes) -> tuple[str, tuple[int, str] | None]:
         try:
             line = json.loads(raw)
             return str(line["custom_id"]), self.read(line)
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError):
             return "", None
 
     def read_state(self, told: Mapping[str, Any]) -> BatchState:
-        held, status, name = told.get("request_counts"), told.get("status"), str(told.get("id"))
+        name, status = told.get("id"), told.get("processing_status") or told.get("status")
+        if not (name and isinstance(name, str) and isinstance(status, str)):
+            what = f"id {name!r} and status {status!r}; expected two texts"
+            raise self._error(ServerError, f"a response from {self.batches} is no state of a batch: {what}")
+        held, errors = told.get("request_counts"), told.get("errors")
         counts = {k: n for k, n in held.items() if isinstance(n, int)} if isinstance(held, dict) else {}
-        # Anthropic counts each request once, OpenAI the finished ones and all.
-        total = counts.get("total") or sum(counts.values())
-        left = counts.get("processing", total - counts.get("completed", 0) - counts.get("failed", 0))
-        errors = [one for one in (told.get("errors") or {}).get("data") or () if isinstance(one, dict)]
-        problem = "; ".join(str(one.get("message") or one.get("code")) for one in errors[:3])
+        listed = errors.get("data") if isinstance(errors, dict) else None
+        found = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+        problem = "; ".join(str(one.get("message") or one.get("code")) for one in found[:3])
         return BatchState(
             id=name,
-            is_ended=(told.get("processing_status") or status) in _ENDED,
-            total=total,
-            done=total - left,
+            is_ended=status in _ENDED,
+            is_complete=status in _COMPLETE,
+            # Anthropic counts each request once, OpenAI the finished ones and all.
+            total=counts.get("total") or sum(counts.values()),
+            done=sum(counts.get(one, 0) for one in _ANSWERED),
             created=_time(told.get("created_at")),
             file=str(told.get("input_file_id") or ""),
             results=self.results_of(name, told),
@@ -146,15 +198,17 @@ class BatchClient:
         return f"{self.batches}/{quote(batch_id, safe='')}"
 
     async def _json(self, method: str, url: str, **arguments: Any) -> dict[str, Any]:
+        sink = BytesIO()
+        await self._fetch(method, url, sink=sink, **arguments)
         try:
-            told = json.loads(await self._fetch(method, url, **arguments))
+            told = json.loads(sink.getvalue())
         except (ValueError, RecursionError):
             told = None
         if not isinstance(told, dict) or (method == "POST" and not told.get("id")):
             raise self._error(ServerError, f"the response from {url} is not the object of a batch endpoint")
         return told
 
-    async def _fetch(self, method: str, url: str, *, tries: int = _TRIES, **arguments: Any) -> bytes:
+    async def _fetch(self, method: str, url: str, *, tries: int = _TRIES, **arguments: Any) -> None:
         for attempt in range(1, tries):
             try:
                 return await self._send(method, url, **arguments)
@@ -164,7 +218,17 @@ class BatchClient:
                 await asyncio.sleep(max(error.retry_after or 0.0, 2.0 ** (attempt - 1)))
         return await self._send(method, url, **arguments)
 
-    async def _send(self, method: str, url: str, *, upload: Path | None = None, **arguments: Any) -> bytes:
+    async def _send(
+        self,
+        method: str,
+        url: str,
+        *,
+        sink: IO[bytes],
+        most: int = LARGEST_ANSWER,
+        upload: Path | None = None,
+        **arguments: Any,
+    ) -> None:
+        """Write the response to `sink`, which is emptied first."""
         # Heavy, and needed only once something is sent.
         import aiohttp
 
@@ -177,21 +241,37 @@ class BatchClient:
                 aiohttp.ClientSession(headers=self._headers, timeout=timeout) as session,
                 session.request(method, url, allow_redirects=False, **arguments) as response,
             ):
-                raw = await response.read()
+                await self._store(response, sink, most)
         except (aiohttp.ClientError, OSError, UnicodeError) as error:
             said = f"the connection to {url} failed: {type(error).__name__}: {error}"
             failure = self._error(ProviderConnectionError, said)
         else:
             if 200 <= response.status < 300:
-                return raw
+                return
+            sink.seek(0)
+            raw = sink.read(1 << 16)
             failure = self._refusal(url, response.status, raw, retry_after_of(response.headers))
         # Raised here, because the original errors contain the request's headers and must not be chained.
         raise failure
 
+    async def _store(self, response: ClientResponse, sink: IO[bytes], most: int) -> None:
+        sink.seek(0)
+        sink.truncate()
+        size = response.content_length or 0
+        async for chunk in response.content.iter_any():
+            if max(size, sink.tell() + len(chunk)) > most:
+                told = f"the response from {response.url} exceeds {most:,} bytes"
+                raise self._error(NoResultsError, told)
+            try:
+                sink.write(chunk)
+            except OSError as error:
+                raise FileError.whole("temporary file", f"cannot be written: {error}") from None
+
     def _refusal(self, url: str, status: int, raw: bytes, wait: float | None) -> ProviderError:
         if status in (404, 405) and url.partition("?")[0] in (f"{self.base}/files", self.batches):
-            return self._error(ModelNotFoundError, f"there is no batch endpoint at {url} (HTTP {status})")
-        text = raw[: 1 << 16].decode("utf-8", "replace")
+            what = f"there is no batch endpoint at {url} (HTTP {status}){version_advice(self.base)}"
+            return self._error(ModelNotFoundError, what)
+        text = raw.decode("utf-8", "replace")
         failure = ProviderFailure(model=self._model, status=status, text=text, retry_after=wait, address=url)
         return error_of(failure, self._mask)
 
@@ -264,6 +344,15 @@ def refuse_without_batches(route: Route) -> None:
 def _time(told: Json) -> float:
     """Return the Unix time of a number or an RFC 3339 text; 0 if it is neither."""
     try:
-        return float(told) if isinstance(told, int | float) else datetime.fromisoformat(str(told)).timestamp()
-    except ValueError:
+        time = float(told) if isinstance(told, int | float) else datetime.fromisoformat(str(told)).timestamp()
+    except (ValueError, OverflowError):
         return 0.0
+    return time if math.isfinite(time) else 0.0
+
+
+def _lines(file: IO[bytes]) -> Iterator[bytes]:
+    """Yield the lines of a file and close it; a line that is longer than any reply comes in parts."""
+    with file:
+        file.seek(0)
+        while raw := file.readline(LARGEST_ANSWER):
+            yield raw

@@ -31,7 +31,7 @@ from autorubric.errors import (
     RunWriteError,
     TransientError,
 )
-from autorubric.llm.batch_client import BatchClient, BatchState, batch_client
+from autorubric.llm.batch_client import BatchClient, BatchState, NoResultsError, batch_client
 from autorubric.llm.budget import SpendingLimit, estimated_cost, own_price, pricing_of, whole_budget
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.interception import BATCHES, HttpRequest, Interception, intercept
@@ -44,10 +44,11 @@ from autorubric.support.write import write_parts_atomic
 
 BATCH_SHARE: Final = 0.5
 """Price in a batch as a share of the usual price, at OpenAI and Anthropic."""
-_FORMAT: Final = 1
+_FORMAT: Final = 2
 _SETTLING_SECONDS: Final = 5.0
-"""Seconds after an interrupted submission before a batch that the provider does not list counts as lost."""
+"""Seconds for which a batch of an interrupted submission is looked for before it counts as lost."""
 _CLOCK_SKEW: Final = 600.0
+"""Seconds by which the clocks of a provider's machines may differ."""
 _CANCEL_WAITS: Final = (0.0, 0.2, 1.0, *[5.0] * 180)
 _ID_LENGTH: Final = 41
 _OF_ONE_REPLY: Final = frozenset({"id", "created", "created_at", "request_id", "system_fingerprint", "usage"})
@@ -67,6 +68,7 @@ class _Batch:
     step: str = "planned"  # planned, submitting, submitted, collected, or dropped
     time: float = 0.0  # Unix time of the step, in seconds
     file: str = ""  # the provider's id of the uploaded requests
+    newest: float = 0.0  # Unix time of the provider's newest batch before this one, by the provider's clock
     id: str = ""  # the provider's id of the batch
     answered: int = 0  # requests with a reply, including errors
     done: int = 0  # requests that the provider has processed, when it was last asked
@@ -140,10 +142,10 @@ class BatchQueue:
         if self._batches:
             self._record("finished", 0, used=is_complete)
 
-    def unneeded(self) -> list[str]:
-        """Return a notice for each batch that is outstanding although the run is complete."""
+    def notices(self) -> list[str]:
+        """Return what is wrong with results, and which batches are outstanding after the end of the run."""
         told = "batch {0.id} of {0.model} at {0.url} is not needed anymore; cancel it at the provider"
-        return [told.format(one) for one in self._batches.values() if one.is_open]
+        return [*self._notes, *(told.format(one) for one in self._batches.values() if one.is_open)]
 
     @contextmanager
     def within(self) -> Iterator[None]:
@@ -175,13 +177,17 @@ class BatchQueue:
         if found is None:
             request = await self._prepare(sent, route)
             found = self._find(key)
+        tries, allowance = self._places.get(key, (0, 0, 0, 0))[3], sent.allowance
+        if allowance is not None:
+            # Requests in earlier batches count towards those that a vote may take.
+            allowance.sent += tries
         if found is not None:
             try:
                 with intercept(Interception(found)):
                     reply = await route.provider.send(sent)
                 return reply._replace(cost=reply.cost and reply.cost * batch_share(route.config))
             except TransientError:
-                if self._places[key][3] > route.config.max_retries:
+                if tries > route.config.max_retries or (allowance is not None and not allowance.left):
                     raise
         request = request or await self._prepare(sent, route)
         if key in self._waiting:
@@ -298,8 +304,8 @@ class BatchQueue:
 
     async def _advance(self, batch: _Batch, client: BatchClient) -> None:
         file = self._file(batch.number, "requests")
-        uploaded = await client.upload(file)
-        self._record("submitting", batch.number, file=uploaded)
+        uploaded, newest = await client.upload(file), await client.newest()
+        self._record("submitting", batch.number, file=uploaded, newest=newest)
         self._record("submitted", batch.number, id=await client.create(file, uploaded, batch.token))
         self._submitted += len(batch.keys)
 
@@ -315,9 +321,9 @@ class BatchQueue:
                 batch.done = state.done
                 if state.is_ended:
                     await self._collect(batch, client, state)
-        except ModelNotFoundError as error:
+        except (ModelNotFoundError, NoResultsError) as error:
             if not self._finish_direct:
-                error.args = (f"{error}; if batch {batch.id} was deleted, pass --finish-direct",)
+                error.args = (f"{error}; if batch {batch.id} is lost, pass --finish-direct",)
                 raise
             self._record("dropped", batch.number)
         if batch.step == "planned" and self._finish_direct:
@@ -328,11 +334,12 @@ class BatchQueue:
 
     async def _confirm(self, batch: _Batch, client: BatchClient) -> None:
         """Find out whether an interrupted submission reached the provider."""
-        known, until = {one.id for one in self._batches.values()}, batch.time + _SETTLING_SECONDS
+        # The clock of this machine may differ from the provider's, and may have been set since.
+        known, until = {one.id for one in self._batches.values()}, time.monotonic() + _SETTLING_SECONDS
         while True:
-            is_last, is_possible = time.time() >= until, False
-            for state in await client.since(batch.time - _CLOCK_SKEW):
-                match = False if state.id in known else await _is_own(batch, client, state)
+            is_last, is_possible = time.monotonic() >= until, False
+            for state in await client.since(batch.newest - _CLOCK_SKEW):
+                match = False if state.id in known else await self._is_own(batch, client, state)
                 if match:
                     self._record("submitted", batch.number, id=state.id)
                     return
@@ -346,28 +353,59 @@ class BatchQueue:
 
     async def _collect(self, batch: _Batch, client: BatchClient, state: BatchState) -> None:
         """Store the replies of a batch that has ended."""
-        wanted, bad, replies = set(batch.keys), 0, dict[str, tuple[int, str]]()
-        for custom_id, reply in await client.results(state):
-            token, _, key = custom_id.partition("-")
-            if token != batch.token or key not in wanted:
-                bad += 1
-            elif reply is not None:
-                bad += key in replies
-                replies[key] = _combine_replies(replies[key], reply) if key in replies else reply
-        lines = (
-            {"custom_id": f"{batch.token}-{key}", "status": status, "body": redact(body, client.keys)}
-            for key, (status, body) in replies.items()
-        )
-        encoded = (json.dumps(line).encode("ascii") + b"\n" for line in lines)
-        write_parts_atomic(self._file(batch.number, "replies"), encoded)
-        self._record("collected", batch.number, answered=len(replies))
+        wanted, unprocessed, bad = set(batch.keys), set[str](), 0
+        answers = dict[str, bytes | None]()  # None after several that contradict each other
+        results = await client.results(state, len(batch.keys), self._folder)
+
+        def lines() -> Iterator[bytes]:
+            nonlocal bad
+            for custom_id, reply in results:
+                token, _, key = custom_id.partition("-")
+                if token != batch.token or key not in wanted:
+                    bad += 1
+                elif reply is None:
+                    unprocessed.add(key)
+                else:
+                    bad += key in answers
+                    answer, before = _answer_of(reply), answers.get(key, b"")
+                    if key in answers and (not answer or before in (None, answer)):
+                        continue
+                    # The last line of a request counts.
+                    answers[key], status, body = (None, *_CONTRADICTION) if before else (answer, *reply)
+                    line = {"custom_id": custom_id, "status": status, "body": redact(body, client.keys)}
+                    yield json.dumps(line).encode("ascii") + b"\n"
+            if state.is_complete and not answers and not unprocessed:
+                what = f"batch {batch.id} is complete, but has no results of its {len(batch.keys):,} requests"
+                raise NoResultsError(f"{what}; they are not submitted again. Run the command again later")
+
+        write_parts_atomic(self._file(batch.number, "replies"), lines())
+        wanted -= answers.keys()
+        unprocessed &= wanted
+        self._record("collected", batch.number, answered=len(answers))
         if state.problem:
             self.error = ProviderError(f"the provider rejected batch {batch.id}: {state.problem}")
-        elif len(replies) < len(wanted) or bad:
-            lost = f"{len(wanted) - len(replies):,} requests of batch {batch.id} expired or have no result"
-            several = [*replies.values()].count(_CONTRADICTION)
-            told = f", and {several:,} have results that contradict each other" if several else ""
-            self._notes.append(f"{lost}, {bad:,} lines are unreadable, repeated or unknown{told}")
+        elif wanted or bad:
+            lost = f"{len(wanted):,} requests of batch {batch.id} expired or have no result"
+            self._notes.append(f"{lost}, and {bad:,} lines are unreadable, repeated or unknown")
+        if several := sum(one is None for one in answers.values()):
+            told = f"{several:,} requests of batch {batch.id} have results that contradict each other"
+            self._notes.append(f"{told}, and are sent again")
+        is_equal = state.done in (len(answers), len(answers) + len(unprocessed))
+        if state.total and not (is_equal and state.total == len(batch.keys)):
+            counted = f"{state.done:,} of {state.total:,} requests of batch {batch.id} were processed"
+            own = f"{len(answers):,} of {len(batch.keys):,} requests have a reply"
+            self._notes.append(f"the provider says that {counted}, but {own}")
+
+    async def _is_own(self, batch: _Batch, client: BatchClient, state: BatchState) -> bool | None:
+        """Return whether a listed batch is this one; None if only its results will show it."""
+        if batch.file or state.file:
+            return state.file == batch.file
+        if state.total != len(batch.keys):
+            return False
+        if not state.is_ended:
+            return None
+        results = await client.results(state, state.total, self._folder)
+        return any(custom_id.startswith(batch.token) for custom_id, _ in results)
 
     def _file(self, number: int, what: str) -> Path:
         return self._folder / f"{number:04}-{what}.jsonl"
@@ -400,28 +438,30 @@ class BatchQueue:
             self._file(batch.number, "requests").unlink(missing_ok=True)
         if batch.step != "collected":
             return
-        file, replies = self._file(batch.number, "replies"), list[tuple[int, str, int]]()
+        file, replies = self._file(batch.number, "replies"), dict[str, tuple[int, int]]()
         with suppress(ValueError, KeyError, TypeError):
             for _, offset, raw in log_lines(file):
                 line = json.loads(raw)
-                replies.append((offset, line["custom_id"].partition("-")[2], line["status"]))
+                replies[line["custom_id"].partition("-")[2]] = (offset, line["status"])
         if len(replies) != batch.answered:
             raise RunFormatError(
                 f"{file} is damaged or missing; restore it, because its replies are paid for"
             )
-        for offset, key, status in replies:
+        for key, (offset, status) in replies.items():
             if status < 400 or not batch.is_past:
                 tries = self._places[key][3] if key in self._places else 0
                 self._places[key] = (batch.number, offset, status, tries + 1)
 
 
-def _combine_replies(one: tuple[int, str], other: tuple[int, str]) -> tuple[int, str]:
-    """Return the reply to a request that has two; an error if they contradict each other."""
-    answers = [
-        (status, json.loads(body, object_hook=lambda o: {k: o[k] for k in o.keys() - _OF_ONE_REPLY}))
-        for status, body in (one, other)
-    ]
-    return one if answers[0] == answers[1] else _CONTRADICTION
+def _answer_of(reply: tuple[int, str]) -> bytes:
+    """Return a digest that equal answers share, so that answers need not be kept; empty for an error."""
+    status, body = reply
+    if status >= 400:
+        return b""
+    held = json.loads(
+        body, object_hook=lambda held: {k: v for k, v in held.items() if k not in _OF_ONE_REPLY}
+    )
+    return hashlib.sha256(json.dumps(held, sort_keys=True).encode("ascii")).digest()
 
 
 async def _cancel(batch: _Batch, client: BatchClient) -> BatchState:
@@ -433,17 +473,6 @@ async def _cancel(batch: _Batch, client: BatchClient) -> BatchState:
         if (state := await client.state(batch.id)).is_ended:
             return state
     raise ProviderError(f"batch {batch.id} is still being cancelled; run the command again later")
-
-
-async def _is_own(batch: _Batch, client: BatchClient, state: BatchState) -> bool | None:
-    """Return whether a batch that the provider lists is this one; None if only its results will show it."""
-    if batch.file or state.file:
-        return state.file == batch.file
-    if state.total != len(batch.keys):
-        return False
-    if not state.is_ended:
-        return None
-    return any(custom_id.startswith(batch.token) for custom_id, _ in await client.results(state))
 
 
 def batch_events(file: Path, mark: int) -> Iterator[dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -15,8 +16,10 @@ from autorubric.errors import ArgumentError, ProviderError, ReplyError
 from autorubric.llm.cache import CacheStats
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.reply_json import parse_reply_json
+from autorubric.llm.retry import most_requests
 from autorubric.llm.route import Route
 from autorubric.llm.transport import (
+    Allowance,
     Exchange,
     Message,
     ModelQuestion,
@@ -37,7 +40,7 @@ _MOST_ASKED: Final = 3
 
 
 async def ask_route(route: Route, question: ModelQuestion[T], tally: UsageTally) -> Exchange[T]:
-    request = route.request(question)
+    request = route.request(question)._replace(allowance=tally.allowance)
     key, cache = "", route.cache
     if cache is not None:
         key = route.key(request)
@@ -58,7 +61,7 @@ async def ask_route(route: Route, question: ModelQuestion[T], tally: UsageTally)
                 messages = question.again()
             elif asked < _MOST_ASKED:
                 messages = ask_again_messages(conversation.messages, reply, str(error))
-            if messages is None:
+            if messages is None or not tally.allowance.left:
                 tally.fill(error, question)
                 raise
             conversation = conversation._replace(messages=messages)
@@ -106,7 +109,7 @@ def _cached_exchange(
         answer = question.decode(reply.text)
     except ReplyError:
         return None
-    own = UsageTally([reply.text], reply.usage, 0.0, tally.attempted)
+    own = UsageTally(Allowance(0), [reply.text], reply.usage, 0.0, tally.attempted)
     return _exchange(answer, reply, own, question.messages, cached=True)
 
 
@@ -128,6 +131,8 @@ def _exchange(
         request_id=reply.request_id,
         attempted=tally.attempted,
         tokens=reply.tokens,
+        seconds=tally.allowance.seconds,
+        requests_left=None if cached else tally.allowance.left,
     )
 
 
@@ -178,8 +183,12 @@ class LLMClient:
             ReplyError: If no reply could be read; `usage`, `cost` and `replies` cover all attempts.
             ProviderError: If no model sent a reply; the error has the same attributes as a `ReplyError`.
         """
-        question = ModelQuestion(tuple(messages), lambda text: read(parse_reply_json(text)), schema, sample)
-        return await self.converse(question)
+        material = "\n".join(message.content for message in messages if message.role == "user")
+
+        def decode(text: str) -> T:
+            return read(parse_reply_json(text, material=material))
+
+        return await self.converse(ModelQuestion(tuple(messages), decode, schema, sample))
 
     @overload
     async def generate(
@@ -243,21 +252,36 @@ class LLMClient:
         """Close the client."""
         await self.aclose()
 
-    async def converse(self, question: ModelQuestion[T]) -> Exchange[T]:
-        """Send a question and return the exchange; the errors are the same as in `ask`."""
+    def allowance(self, left: int | None = None) -> Allowance:
+        """Return the requests that may be sent for one vote, `left` of them if some were sent before."""
+        most = most_requests(self.config.max_retries)
+        return Allowance(most, 0 if left is None else max(0, most - left))
+
+    async def converse(self, question: ModelQuestion[T], allowance: Allowance | None = None) -> Exchange[T]:
+        """Send a question and return the exchange; the errors are the same as in `ask`.
+
+        allowance: The requests that may be sent; None for those of a new vote.
+        """
         if not question.messages:
             raise ArgumentError("messages is empty; pass at least one message")
-        tally = UsageTally()
+        allowance = allowance or self.allowance()
+        tally, most = UsageTally(allowance), allowance.most
         failures: list[ProviderError] = []
-        for route in self.routes:
+        for left, route in zip(range(len(self.routes), 0, -1), self.routes, strict=True):
             tally.attempted += (route.config.model,)
+            # Each fallback gets an equal share of the requests that are left.
+            allowance.most = allowance.sent + math.ceil((most - allowance.sent) / left)
             try:
                 return await ask_route(route, question, tally)
             except ReplyError as error:
-                error.attempted = tally.attempted
+                error.attempted, error.requests_left = tally.attempted, most - allowance.sent
                 raise
             except ProviderError as error:
                 failures.append(error)
+                if allowance.sent >= most:
+                    break
+            finally:
+                allowance.most = most
         # The first model is the one that the user configured; its error is the one to fix.
         first = failures[0]
         if len(failures) > 1:

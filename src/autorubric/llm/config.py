@@ -145,15 +145,18 @@ class LLMConfig(Spec):
             schema; None for no bound. Omitted for providers whose schemas do not support it, such as OpenAI
             and Anthropic.
         top_p: Probability mass for nucleus sampling, above 0 and at most 1.
-        timeout: Maximum number of seconds for one request, from connecting to the last byte.
+        timeout: Maximum number of seconds for one request, from connecting to the last byte. If it is not
+            set, a local server gets at least ten times the seconds of its first answer.
         max_retries: Maximum number of retries after a temporary failure, counted separately for each class of
             failure (`ServerError`, `ProviderConnectionError`, `ProviderTimeoutError`); 0 disables retries.
             Waits requested by the provider (429, or 503 with `Retry-After`) do not use up retries during the
             first `max_retries * retry_max_wait` seconds. The call fails at once if a `Retry-After` ends later
-            than that, or if the address has never been reached.
-        retry_min_wait: Minimum wait before a retry, in seconds; it does not apply after a 429.
+            than that, or if the address has never been reached. At most `3 * (max_retries + 1)` requests are
+            sent for a vote, whatever the reasons.
+        retry_min_wait: Minimum wait before a retry, in seconds; 0.05 s, which doubles, after a 429.
         retry_max_wait: Maximum wait before a retry, in seconds, unless the provider requests a longer one.
-        max_parallel_requests: Maximum number of concurrent requests to the provider; None means 512.
+        max_parallel_requests: Maximum number of concurrent requests to the provider; None means 512, and for
+            a local server 2 at first.
         requests_per_minute: Maximum number of requests to the provider in any 60 seconds.
         tokens_per_minute: Maximum number of tokens, sent and received, in any 60 seconds.
         cache_enabled: Whether to cache readable replies and reuse them for identical requests.

@@ -219,11 +219,10 @@ class LearnedWindow:
         if self._unanswered == _CLOSED and self.size < math.inf:
             # During a pause there are no rejections that would lower the window step by step.
             self._lower(max(self.size / 2, _DECREASE * self._accepted_in_flight(now)), now)
-        if retry_after is None:
-            since = max(self._began, self._answered_at)
-            wait = max(_SHORTEST_PROBE, min(_LONGEST_PROBE, _PROBE * (now - since)))
-            self._paused_until = max(self._paused_until, now + wait)
-        else:
+        since = max(self._began, self._answered_at)
+        wait = max(_SHORTEST_PROBE, min(_LONGEST_PROBE, _PROBE * (now - since)))
+        self._paused_until = max(self._paused_until, now + wait)
+        if retry_after is not None:
             self._asked_until = max(self._asked_until, now + retry_after)
         self._paused_by = number
 

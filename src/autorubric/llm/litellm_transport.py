@@ -9,6 +9,7 @@ import asyncio
 import json
 import logging
 import os
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
@@ -30,6 +31,7 @@ from autorubric.errors import (
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.decision_wire import decisions_in
 from autorubric.llm.interception import interception_in_force
+from autorubric.llm.local_window import TimeLimit
 from autorubric.llm.names import OPENAI_COMPATIBLE, UNKNOWN_TO_LITELLM, needs_address, prefix_of, wire_name
 from autorubric.llm.openai import key_of, rejected_key
 from autorubric.llm.provider_errors import (
@@ -80,6 +82,7 @@ class LiteLLMTransport:
 
     def __init__(self, config: LLMConfig) -> None:
         self._config = config
+        self._limit = TimeLimit(config)
         self._mask = Mask(config.secrets())
         self._is_claude = "claude" in config.model.lower()
         self._refused_params: set[str] = set()
@@ -118,7 +121,7 @@ class LiteLLMTransport:
         if isinstance(outcome, ProviderError | BudgetError):
             raise outcome
         if isinstance(outcome, TimeoutError):
-            self._fail(ProviderTimeoutError, f"no answer within {self._config.timeout:g} s")
+            self._fail(ProviderTimeoutError, f"no answer within {self._limit.seconds:g} s")
         if isinstance(outcome, Exception):
             return self._refuse(litellm, request, outcome)
         return self._read(request, outcome, dropped)
@@ -130,8 +133,12 @@ class LiteLLMTransport:
         guard = Guard(LARGEST_ANSWER, self._forbidden)
         try:
             with guard_requests(litellm, guard):
-                async with asyncio.timeout(self._config.timeout):
-                    return await self._call(litellm, arguments)
+                async with asyncio.timeout(self._limit.seconds):
+                    # Our own timeout fires first; this one keeps litellm from stopping earlier.
+                    limit, began = self._limit.seconds + 5.0, time.perf_counter()
+                    response = await self._call(litellm, {**arguments, "timeout": limit})
+                    self._limit.note_answer(time.perf_counter() - began)
+                    return response
         except Exception as error:
             # The clients of many providers end here, and may raise any exception.
             interception = interception_in_force()
@@ -216,8 +223,6 @@ class LiteLLMTransport:
             "model": name,
             "num_retries": 0,
             "max_retries": 0,
-            # Our own timeout fires first; this one keeps litellm from stopping earlier.
-            "timeout": config.timeout + 5.0,
             **{argument: value for argument, value in given.items() if value is not None},
             **config.secret_params(),
         }
@@ -316,11 +321,12 @@ class LiteLLMTransport:
             retry_after=retry_after_of(_headers_of(error)),
             had_schema=request.schema is not None,
             key=self._key_note,
+            address=self._config.api_base or "" if prefix_of(request.model) in OPENAI_COMPATIBLE else "",
         )
         if isinstance(error, litellm.ContentPolicyViolationError) or is_filtered(failure):
             return refusal_of(failure, self._mask)
         if isinstance(error, litellm.Timeout):
-            self._fail(ProviderTimeoutError, f"no answer within {self._config.timeout:g} s: {text}")
+            self._fail(ProviderTimeoutError, f"no answer within {self._limit.seconds:g} s: {text}")
         if (is_connection and failure.status != 401) or "Connection error" in text:
             if not was_sent(error):
                 raise unreachable(self._config.model, f"the request could not be sent: {text}", self._mask)

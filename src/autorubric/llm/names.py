@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from ipaddress import ip_address
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -38,6 +39,10 @@ UNKNOWN_TO_LITELLM: Final = frozenset({"llama_cpp", "openai_compatible", "openai
 """Prefixes of servers that litellm has another name for, or none."""
 
 _OWN_SERVERS: Final = OPENAI_COMPATIBLE - {"llamafile", "ollama", "ollama_chat", "openai"} | {"xinference"}
+_LOCAL_SERVERS: Final = OPENAI_COMPATIBLE - {"custom_openai", "litellm_proxy", "openai"} - {
+    *("openai_compatible", "openai_like")
+} | {"docker_model_runner", "lemonade", "oobabooga", "xinference"}
+"""Prefixes of servers that users run themselves."""
 _BARE_HOST_SERVERS: Final = frozenset({"lm_studio", "ollama", "ollama_chat"})
 _OPENAI_HOST: Final = "api.openai.com"
 _LONGEST_NAME: Final = 40
@@ -87,6 +92,16 @@ def is_openai_itself(api_base: str) -> bool:
     """Return whether the endpoint is OpenAI's own, over TLS, where `OPENAI_API_KEY` is the default key."""
     parts = urlsplit(api_base)
     return parts.scheme == "https" and parts.hostname == _OPENAI_HOST and parts.port in (None, 443)
+
+
+def is_local(model: str, api_base: str | None) -> bool:
+    """Return whether a model is served by the user's own server, by its prefix or a loopback address."""
+    host = (urlsplit(api_base).hostname if api_base else None) or ""
+    try:
+        is_loopback = ip_address(host).is_loopback
+    except ValueError:
+        is_loopback = host == "localhost" or host.endswith(".localhost")
+    return is_loopback or prefix_of(model) in _LOCAL_SERVERS
 
 
 def provider_of(model: str, api_base: str | None) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass
 from types import ModuleType
@@ -20,6 +21,7 @@ from autorubric.errors import (
 )
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.interception import HttpRequest, interception_in_force
+from autorubric.llm.local_window import TimeLimit
 from autorubric.llm.names import is_openai_itself
 from autorubric.llm.provider_errors import (
     ProviderFailure,
@@ -29,6 +31,7 @@ from autorubric.llm.provider_errors import (
     refusal_of,
     retry_after_of,
     unreachable,
+    version_advice,
 )
 from autorubric.llm.specs import Mask
 from autorubric.llm.transport import LARGEST_ANSWER, ModelReply, ModelRequest
@@ -59,6 +62,7 @@ class OpenAITransport:
         self._key_note = ""
         self._mask = Mask(config.secrets())
         self._secret_params = config.secret_params()
+        self._limit = TimeLimit(config)
         self._pools = IdentityCache[asyncio.AbstractEventLoop, _Pool](lambda loop: _Pool())
 
     async def send(self, request: ModelRequest) -> ModelReply:
@@ -72,7 +76,10 @@ class OpenAITransport:
             session = pool.session
             if session is None or session.http.closed:
                 session = await self._open_session(pool)
+            began = time.perf_counter()
             status, headers, raw = await self._post(session, body)
+            if 200 <= status < 300:
+                self._limit.note_answer(time.perf_counter() - began)
         if 200 <= status < 300:
             return self._read(request, status, raw)
         return self._refuse(request, status, _error_text(raw), retry_after_of(headers))
@@ -88,7 +95,7 @@ class OpenAITransport:
         # A session references its loop, and would keep the entry of a closed loop alive.
         self._pools.forget(lambda loop: loop.is_closed())
         keeper = _session_of_loop(self._config, self._read_key())
-        pool.session = _Session(await anext(keeper), keeper, Deadlines(self._config.timeout))
+        pool.session = _Session(await anext(keeper), keeper, Deadlines(self._limit))
         return pool.session
 
     def _read_key(self) -> str | None:
@@ -115,7 +122,7 @@ class OpenAITransport:
         kind: type[ProviderError] = ProviderConnectionError
         match error:
             case TimeoutError():
-                kind, why = ProviderTimeoutError, f"no answer within {self._config.timeout:g} s from {url}"
+                kind, why = ProviderTimeoutError, f"no answer within {self._limit.seconds:g} s from {url}"
             case _TooLargeError():
                 kind, why = ServerError, f"the response from {url} exceeds {LARGEST_ANSWER:,} bytes"
             case aiohttp.ClientPayloadError():
@@ -137,14 +144,15 @@ class OpenAITransport:
         envelope = _json(raw, self._wire.parse)
         if envelope is _NO_JSON:
             start = self._mask.error(raw.decode("utf-8", "replace"))[:_SHOWN]
-            raise self._failure(ServerError, f"the response from {self._url} is not JSON: {start!r}")
+            what = f"the response from {self._url} is not JSON: {start!r}{version_advice(self._url)}"
+            raise self._failure(ServerError, what)
         fault = error_in(envelope)
         if fault is not None:
             return self._refuse(request, fault[0] or status, fault[1], None)
         reply = self._wire.read(envelope, request.model)
         if reply is None:
             what = f"the response from {self._url} is not {self._wire.expected}; check api_base"
-            raise self._failure(ServerError, what)
+            raise self._failure(ServerError, what + version_advice(self._url))
         return self._mask.reply(reply)
 
     def _refuse(self, request: ModelRequest, status: int, text: str, retry_after: float | None) -> ModelReply:
@@ -260,19 +268,19 @@ def _error_text(raw: bytes) -> str:
 
 
 class Deadlines:
-    """The deadlines of blocks in one event loop; the timeouts are equal, so the oldest one expires first."""
+    """The deadlines of blocks in one event loop; the oldest one expires first, as timeouts never shrink."""
 
-    __slots__ = ("_loop", "_seconds", "_timer", "_waiting")
+    __slots__ = ("_limit", "_loop", "_timer", "_waiting")
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, limit: TimeLimit) -> None:
         self._loop = asyncio.get_running_loop()
-        self._seconds = seconds
+        self._limit = limit
         self._waiting: dict[Deadline, None] = {}
         self._timer: asyncio.TimerHandle | None = None
 
     def start(self, deadline: Deadline) -> float:
         """Schedule the deadline and return the loop time at which it expires."""
-        at = self._loop.time() + self._seconds
+        at = self._loop.time() + self._limit.seconds
         self._waiting[deadline] = None
         if self._timer is None:
             self._timer = self._loop.call_at(at, self._look)

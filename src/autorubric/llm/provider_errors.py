@@ -13,6 +13,7 @@ from email.utils import parsedate_to_datetime
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from autorubric.errors import (
     AuthenticationError,
@@ -79,7 +80,16 @@ class ProviderFailure:
     @property
     def not_found(self) -> str:
         where = f" at {self.address}" if self.address else ""
-        return f"no such model or endpoint{where}; check the model's name and the address"
+        missing = "" if _NO_MODEL.search(self.text) else version_advice(self.address)
+        return f"no such model or endpoint{where}; check the model's name and the address{missing}"
+
+
+def version_advice(address: str) -> str:
+    """Return the suggestion to add `/v1` to an address without a version; empty for other addresses."""
+    if not address or re.search(r"/v\d", urlsplit(address).path):
+        return ""
+    base = address.removesuffix("/chat/completions").rstrip("/")
+    return f"; if the server expects /v1, set --api-base (api_base) to {base}/v1"
 
 
 def masked_error(kind: type[ProviderError], model: str, message: str, mask: Mask) -> ProviderError:
@@ -139,12 +149,13 @@ def _kind_and_advice(failure: ProviderFailure) -> tuple[type[ProviderError], str
         return SchemaRefusedError, "the endpoint does not support the response format"
     if status == 429 and _QUOTA.search(text):
         return RequestRefusedError, "the account's quota is used up; add credit or use another model"
+    advice = version_advice(failure.address)
     by_status: dict[int, tuple[type[ProviderError], str]] = {
         401: (AuthenticationError, failure.key or _CHECK_KEY),
         402: (RequestRefusedError, "the account's credit is used up; add credit or use another model"),
         403: (AuthenticationError, failure.key or "the key has no permission to use this model"),
         404: (ModelNotFoundError, failure.not_found),
-        405: (ModelNotFoundError, "the address does not accept POST requests; check api_base"),
+        405: (ModelNotFoundError, f"the address does not accept POST requests; check api_base{advice}"),
         408: (ProviderTimeoutError, "the provider timed out waiting for the request"),
         409: (TransientError, "the provider reports a conflict"),
         425: (TransientError, "the provider asks to try again later"),

@@ -11,12 +11,13 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Final, Protocol, Self
 
-from autorubric.errors import ArgumentError, TransientError
+from autorubric.errors import ArgumentError, ProviderTimeoutError, TransientError
 from autorubric.llm.budget import REPLY_TOKENS, prompt_tokens, refuse_if_stopped
 from autorubric.llm.learned_limits import LearnedWindow
+from autorubric.llm.local_window import LocalServer, LocalWindow
 from autorubric.llm.provider_errors import asks_to_wait
 from autorubric.llm.transport import ModelReply, ModelRequest, Transport, TransportLayer
-from autorubric.support.objects import IdentityCache
+from autorubric.support.objects import NOT_ANSWERING, IdentityCache
 
 WINDOW_SECONDS: Final = 60.0
 """Length in seconds of the window in which requests and tokens are counted."""
@@ -30,6 +31,7 @@ class RequestLimits:
     parallel: int | None = None  # maximum number of concurrent requests; here and below, None is no limit
     requests_per_minute: int | None = None  # maximum number of requests started in any 60 seconds
     tokens_per_minute: int | None = None  # maximum number of tokens, sent and received, in any 60 seconds
+    local: LocalServer | None = None  # a server on the user's own machine
     patience: float = math.inf  # longest wait, in seconds, asked of a request that others observe too
 
     def __post_init__(self) -> None:
@@ -107,6 +109,9 @@ class Slot(Protocol):
     def throttled(self, retry_after: float | None) -> None:
         """Record that the provider rejected the request, and the seconds to wait, if specified."""
 
+    def timed_out(self) -> bool:
+        """Record a time-out, and return whether a local server does not answer at all."""
+
 
 class RequestGate(Protocol):
     """The interface of objects that grant slots for requests to one provider."""
@@ -119,7 +124,7 @@ class RequestGate(Protocol):
 class Traffic:
     """The traffic to one provider in one event loop: current and recent requests, and learned limits."""
 
-    __slots__ = ("learned", "line", "patience", "requests", "running", "sent", "tokens")
+    __slots__ = ("learned", "line", "local", "patience", "requests", "running", "sent", "tokens")
 
     def __init__(self) -> None:
         self.running = 0  # number of requests in flight
@@ -128,6 +133,7 @@ class Traffic:
         self.requests = Window()
         self.tokens = Window()
         self.learned = LearnedWindow()  # the window of requests learned from rejections
+        self.local: LocalWindow | None = None  # the window of a server on the user's own machine
         self.patience = math.inf  # the shortest patience (see `Limits`) of any caller so far, in seconds
 
     def admit(self) -> None:
@@ -156,6 +162,8 @@ class Limiter:
         self.limits = limits
         self.traffic = traffic or Traffic()
         self.traffic.patience = min(self.traffic.patience, limits.patience)
+        if limits.local is not None and self.traffic.local is None:
+            self.traffic.local = LocalWindow(limits.local)
         self.clock = clock
         self._sleep = sleep
 
@@ -191,6 +199,8 @@ class Limiter:
     def is_full(self) -> bool:
         traffic, parallel = self.traffic, self.limits.parallel
         if parallel is not None and traffic.running >= parallel:
+            return True
+        if traffic.local is not None and traffic.running >= traffic.local.size:
             return True
         return traffic.learned.is_full(traffic.running)
 
@@ -279,6 +289,9 @@ class _LocalSlot:
 
     async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
         traffic = self.limiter.traffic
+        if kind is None and traffic.local is not None:
+            most = self.limiter.limits.parallel or traffic.running
+            traffic.local.add_answer(self.at, self.limiter.clock(), traffic.running, most)
         traffic.running -= 1
         if traffic.learned.is_learned and not self._was_rejected:
             if kind is None:
@@ -299,6 +312,10 @@ class _LocalSlot:
             # Requests do not wait longer than their patience because of another request's header.
             retry_after = None
         traffic.learned.add_rejection(self, retry_after, traffic.running - 1, traffic.sent, now)
+
+    def timed_out(self) -> bool:
+        traffic, now = self.limiter.traffic, self.limiter.clock()
+        return traffic.local is not None and traffic.local.add_timeout(self.at, now, traffic.running)
 
 
 class Authority(Protocol):
@@ -351,12 +368,18 @@ class Limit(TransportLayer):
         tokens = prompt_tokens(request.messages, None) + REPLY_TOKENS
         async with limiter_for(self._provider, self._limits).slot(tokens) as slot:
             refuse_if_stopped()
+            began = time.perf_counter()
             try:
-                reply = await self._inner.send(request)
+                reply = await self._inner.send(request._replace(allowance=None))
             except TransientError as error:
                 if asks_to_wait(error):
                     slot.throttled(error.retry_after)
+                elif isinstance(error, ProviderTimeoutError) and slot.timed_out():
+                    error.is_final, error.args = True, (f"{error}; {NOT_ANSWERING}",)
                 raise
+            finally:
+                if request.allowance is not None:
+                    request.allowance.seconds = time.perf_counter() - began
             if reply.usage is not None:
                 slot.spent(reply.usage.total_tokens)
             return reply

@@ -9,6 +9,7 @@ import re
 import warnings
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Final, NamedTuple, NoReturn
 
 from autorubric.errors import ReplyError
@@ -21,13 +22,15 @@ _REPAIRED: Final = re.compile(
 )
 _REPLACED: Final = {",": "", "True": "true", "False": "false", "None": "null"}
 _LONE_BACKSLASH: Final = re.compile(r'\\(?:(["\\/bfnrt]|u[0-9a-fA-F]{4})|(\')|)', re.DOTALL)
+_SPACE: Final = re.compile(r"[\s\\]+")
+_COMMA_AT_END: Final = re.compile(r",(?=[}\]])")
 _SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F]")
 _DECORATION: Final = "`*\"' \t\r\n"
 _WORD: Final = re.compile(r"[A-Za-z_]{1,20}|[+-]?[0-9.]{1,20}(?:[eE][+-]?[0-9]{1,3})?")
-_VERDICT: Final = re.compile(
-    r"(?:un)?met|cannot_assess|yes|no|true|false|pass|fail|[+-]?[0-9.]+", re.IGNORECASE
+_THOUGHTS: Final = (
+    r"(?:(?:seed:)?think|thinking|(?:inner_)?thoughts?|reasoning|rationale|reflection|analysis|scratchpad"
+    r"|deliberation|(?:inner_|internal_)?monologue|chain_of_thought|cot)"
 )
-_THOUGHTS: Final = r"(?:think|thinking|thought|thoughts|reasoning|reflection|analysis|scratchpad|seed:think)"
 _REASONING_END: Final = re.compile(
     rf"</{_THOUGHTS}\s*>|\[/{_THOUGHTS}\]|<\|/{_THOUGHTS}\|>|<\|end_(?:of_)?{_THOUGHTS}\|>"
     r"|◁/think▷|<unused95>|<\|channel\|>\s*final[^<{\[]*(?:<\|[a-z]+\|>[^<{\[]*)*<\|message\|>",
@@ -40,7 +43,7 @@ _REASONING_START: Final = re.compile(
 )
 # Servers that drop special tokens leave the names of the channels.
 _BARE_CHANNELS: Final = re.compile(r"\s*analysis(?=\S).*assistantfinal(?=\s*[{\[])", re.DOTALL)
-_END_OF_TURN: Final = re.compile(r"(?:\s*(?:<\|[a-z_]+\|>|</s>|<eos>|<end_of_turn>))+\s*\Z", re.IGNORECASE)
+_END_OF_TURN: Final = re.compile(r"<\|[a-z_]+\|>|</s>|<eos>|<end_of_turn>", re.IGNORECASE)
 _FENCED: Final = re.compile(r"(`{3,}|~{3,})[ \t]*\w*[ \t]*\r?\n(.*?)(?:\r?\n[ \t]*\1[ \t]*)?\Z", re.DOTALL)
 _LONGEST_LITERAL: Final = 1 << 16
 _MOST_BROKEN: Final = 20
@@ -63,6 +66,13 @@ _LIST: Final = _Wanted(
 )
 
 
+class ParsedReply(NamedTuple):
+    """The JSON in a reply, and the text after it."""
+
+    payload: Json
+    rest: str = ""
+
+
 _PROSE_KEYS: Final = frozenset(
     {"reason", "reasoning", "explanation", "rationale", "justification", "evidence", "summary", "thoughts"}
 )
@@ -80,12 +90,12 @@ def parse_reply_json(text: str, *, may_differ: bool = False, material: str = "")
     # If there are several complete objects, the last non-empty one is used, because models quote and draft
     # before they answer. Two objects with different values for the same key are an error, as are `NaN`,
     # infinities and repeated keys, because their meaning is ambiguous.
-    return _parse(text, _QUOTED_OBJECT if may_differ else _OBJECT, material)
+    return _parse(text, _QUOTED_OBJECT if may_differ else _OBJECT, material).payload
 
 
 def parse_json_list(text: str) -> Json:
     """Return the JSON list in a reply, using the same rules as `parse_reply_json`."""
-    return _parse(text, _LIST)
+    return _parse(text, _LIST).payload
 
 
 def without_reasoning(text: str, wanted: str = "answer") -> str:
@@ -93,15 +103,28 @@ def without_reasoning(text: str, wanted: str = "answer") -> str:
 
     Marks in the strings of JSON objects are text.
     """
-    body = _END_OF_TURN.sub("", text.strip().lstrip("\ufeff"))
+    body = _without_end_tokens(text.strip().lstrip("\ufeff"))
     if bare := _BARE_CHANNELS.match(body):
         return body[bare.end() :].strip()
-    marks = list(_REASONING_END.finditer(body))
-    if marks:
+    # Most replies contain no mark, and a search for all of them is slow.
+    marked = "<" in body or "[/" in body or "◁" in body
+    if marked and (marks := list(_REASONING_END.finditer(body))):
         body = body[_end_of_reasoning(body, marks) :].strip()
     if _REASONING_START.match(body):
         raise ReplyError(f"the reply ended within its reasoning; answer with the {wanted}", reply=text)
     return body
+
+
+def _without_end_tokens(body: str) -> str:
+    end = len(body)
+    while end and body[end - 1] == ">":
+        start = body.rfind("<", 0, end)
+        if not _END_OF_TURN.fullmatch(body, start, end):
+            break
+        end = start
+        while end and body[end - 1].isspace():
+            end -= 1
+    return body[:end]
 
 
 def _end_of_reasoning(body: str, marks: list[re.Match[str]]) -> int:
@@ -129,7 +152,7 @@ def _unfenced(body: str) -> str:
     return fenced[2].strip() if fenced else body
 
 
-def _parse(text: str, wanted: _Wanted, material: str = "") -> Json:
+def _parse(text: str, wanted: _Wanted, material: str = "") -> ParsedReply:
     body = without_reasoning(text, f"JSON {wanted.name}")
     try:
         return _parse_body(body, wanted, material)
@@ -137,18 +160,24 @@ def _parse(text: str, wanted: _Wanted, material: str = "") -> Json:
         raise ReplyError(str(error), reply=text) from None
 
 
-def parse_reply(text: str, material: str = "") -> Json:
-    """Return the JSON object in a reply, or the reply itself, undecorated, if it is one word or number."""
+def parse_reply(text: str, *, material: str = "", bare: bool = False) -> ParsedReply:
+    """Return the JSON object in a reply, and what follows it.
+
+    Args:
+        text: The reply.
+        material: The text that the model was asked about, as for `parse_reply_json`.
+        bare: Whether a reply of one word or number, without decoration, is an answer too.
+    """
     try:
-        return parse_reply_json(text, material=material)
+        return _parse(text, _OBJECT, material)
     except ReplyError:
-        word = _bare_word(without_reasoning(text))
+        word = bare_word(without_reasoning(text)) if bare else None
         if word is None:
             raise
-        return word
+        return ParsedReply(word)
 
 
-def _bare_word(text: str) -> str | None:
+def bare_word(text: str) -> str | None:
     """Return the word or number that a text consists of, without decoration; None if there is more."""
     # A number may begin with a point or a sign, so only decoration is removed.
     word = text.strip().lstrip(_DECORATION).rstrip(_DECORATION + ".!")
@@ -159,7 +188,7 @@ class _Unreadable(Exception):
     """Raised with the reason if a text contains no readable object."""
 
 
-def _parse_body(text: str, wanted: _Wanted, material: str) -> Any:
+def _parse_body(text: str, wanted: _Wanted, material: str) -> ParsedReply:
     body = text.strip()
     if not body:
         raise _Unreadable(f"the reply is empty; answer with one JSON {wanted.name}")
@@ -173,24 +202,29 @@ def _parse_body(text: str, wanted: _Wanted, material: str) -> Any:
         whole = whole[0]
     if not isinstance(whole, wanted.kind):
         raise _Unreadable(f"the reply is {_kind(whole)}; answer with one JSON {wanted.name}")
-    return _clean(whole, body, wanted)
+    return ParsedReply(_clean(whole, body, wanted))
 
 
 def _whole(body: str) -> Any:
     """Return the value that a body, or its only fenced block, consists of; raises `ValueError` otherwise."""
-    candidates = dict.fromkeys((body, _unfenced(body)))
-    for candidate in [*candidates, *(_repair(one) for one in candidates if one[:1] in "{[")]:
-        try:
-            value, end = _DECODER.raw_decode(candidate)
-        except ValueError:
-            continue
-        if end != len(candidate):
-            continue
-        # A JSON text that contains a JSON text has one reading.
-        if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
-            value, end = _DECODER.raw_decode(value.strip())
-        return value
-    return _python_literal(_unfenced(body))
+    with suppress(ValueError):
+        return _decode_whole(body)
+    block = _unfenced(body)
+    if block is not body:
+        with suppress(ValueError):
+            return _decode_whole(block)
+    if block[:1] in ("{", "["):
+        with suppress(ValueError):
+            return _decode_whole(_repair(block))
+    return _python_literal(block)
+
+
+def _decode_whole(text: str) -> Any:
+    value = _DECODER.decode(text)
+    # A JSON text that contains a JSON text has one reading.
+    if isinstance(value, str) and (inner := _unfenced(value.strip()))[:1] in ("{", "["):
+        value = _DECODER.decode(inner)
+    return value
 
 
 def _repair(text: str) -> str:
@@ -225,7 +259,17 @@ def _python_literal(text: str) -> Any:
     return _DECODER.decode(written)
 
 
-def _find(text: str, wanted: _Wanted, material: str) -> Any:
+def _literal_in_prose(text: str, wanted: _Wanted, material: str) -> ParsedReply:
+    """Return the dict in Python's notation that prose surrounds; raises `ValueError` if there is none."""
+    start, end = text.find("{"), text.rfind("}") + 1
+    literal = text[start:end]
+    payload = _python_literal(literal)
+    if not isinstance(payload, dict) or _comparable(literal) in _comparable(material):
+        raise ValueError("not a dict, or a quotation")
+    return ParsedReply(_clean(payload, literal, wanted), text[end:])
+
+
+def _find(text: str, wanted: _Wanted, material: str) -> ParsedReply:
     objects: list[Any] = []
     repaired, n_quoted, end, known = False, 0, 0, ""
     start = wanted.start.search(text)
@@ -243,11 +287,14 @@ def _find(text: str, wanted: _Wanted, material: str) -> Any:
             raise _explain(error, wanted) from None
         if isinstance(payload, wanted.kind):
             known = known or _comparable(material)
-            if payload and _comparable(text[start.start() : end]) in known:
+            if payload and known and _occurs(text[start.start() : end], payload, known):
                 n_quoted += 1
             else:
                 objects.append(payload)
         start = wanted.start.search(text, end)
+    if not objects and not n_quoted and wanted.kind is dict and "'" in text:
+        with suppress(ValueError):
+            return _literal_in_prose(text, wanted, material)
     if not objects:
         if n_quoted:
             raise _Unreadable(
@@ -259,26 +306,18 @@ def _find(text: str, wanted: _Wanted, material: str) -> Any:
         raise _Unreadable(
             f"the reply has several JSON {wanted.name}s that contradict each other; answer with one"
         )
-    if not wanted.may_differ and (word := _contradicting_word(text[end:], answer)) is not None:
-        raise _Unreadable(
-            f"the reply says {word!r} after a JSON {wanted.name} that says otherwise; answer with one"
-        )
-    return _clean(answer, text, wanted)
+    return ParsedReply(_clean(answer, text, wanted), text[end:])
 
 
 def _comparable(text: str) -> str:
-    """Return a text without white space and escapes, in which quoted JSON can be found."""
-    return re.sub(r"[\s\\]+", "", text)
+    """Return a text without white space, escapes and trailing commas, in which quoted JSON can be found."""
+    return _COMMA_AT_END.sub("", _SPACE.sub("", text))
 
 
-def _contradicting_word(rest: str, answer: Any) -> str | None:
-    """Return a line after the answer that is a verdict or number and not in the answer; None if none is."""
-    lines = [word for line in rest.splitlines() if (word := _bare_word(line)) and _VERDICT.fullmatch(word)]
-    if not lines:
-        return None
-    values = [answer] if isinstance(answer, dict) else answer
-    said = {fold_name(str(value)) for one in values if isinstance(one, dict) for value in one.values()}
-    return next((word for word in lines if fold_name(word) not in said), None)
+def _occurs(written: str, payload: Json, known: str) -> bool:
+    """Return whether JSON occurs in a comparable text, as it is written or with other escapes."""
+    forms = (written, json.dumps(payload, ensure_ascii=False), json.dumps(payload))
+    return any(_comparable(form) in known for form in forms)
 
 
 def _contradict(one: Mapping[str, Json], other: Mapping[str, Json]) -> bool:

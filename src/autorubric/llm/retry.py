@@ -11,9 +11,9 @@ from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 
-from autorubric.errors import ProviderConnectionError, TransientError
+from autorubric.errors import ProviderConnectionError, ProviderTimeoutError, TransientError
 from autorubric.llm.provider_errors import asks_to_wait
-from autorubric.llm.transport import ModelReply, ModelRequest, Transport, TransportLayer
+from autorubric.llm.transport import Allowance, ModelReply, ModelRequest, Transport, TransportLayer
 from autorubric.support.objects import set_within
 
 
@@ -30,13 +30,20 @@ class RetryPolicy:
         return self.max_retries * self.max_wait
 
 
+def most_requests(max_retries: int) -> int:
+    """Return the maximum number of requests for one vote, on every path."""
+    return 3 * (max_retries + 1)
+
+
 @dataclass(slots=True)
 class _Tries:
     since: float  # time of the first failure
     failed: Counter[type[TransientError]] = field(default_factory=Counter)  # number of attempts by error
     put_off: int = 0  # number of attempts that the provider asked to delay
 
-    def allows_another(self, error: TransientError, policy: RetryPolicy, now: float) -> bool:
+    def allows_another(
+        self, error: TransientError, policy: RetryPolicy, allowance: Allowance, now: float
+    ) -> bool:
         """Count the failure and return whether the request may be sent again."""
         left, asked = policy.patience - (now - self.since), error.retry_after
         if asked is not None and asked > left:
@@ -46,10 +53,17 @@ class _Tries:
                 "these, or try again later",
             )
             return False
-        if not asks_to_wait(error):
-            self.failed[type(error)] += 1
+        is_asked = asks_to_wait(error)
+        self.failed[type(error)] += not is_asked
+        self.put_off += is_asked
+        if not allowance.left:
+            error.args = (
+                f"{error}. {allowance.sent} requests were sent for this vote, as many as "
+                f"max_retries={policy.max_retries} allows",
+            )
+            return False
+        if not is_asked:
             return self.failed[type(error)] <= policy.max_retries
-        self.put_off += 1
         # Being asked to wait is not a failure of the request, so it uses up no retry.
         return self.put_off <= policy.max_retries or left > 0
 
@@ -61,12 +75,19 @@ def wait_seconds(attempt: int, retry_after: float | None, policy: RetryPolicy, r
     return max(drawn, requested_wait(retry_after, rng))
 
 
+def repeat_seconds(sent: int, policy: RetryPolicy) -> float:
+    """Return the minimum seconds to wait after `sent` requests for a vote, whatever the reason to repeat."""
+    return min(policy.max_wait, _FIRST_REPEAT * 2.0 ** min(sent - 1, 60))
+
+
 def requested_wait(retry_after: float | None, rng: random.Random) -> float:
     """Return the seconds that the provider asks to wait, with jitter; 0 if it specifies no time."""
-    # A rejected request does not wait longer, because it then queues with the others under the limits that
-    # were lowered by its rejection. With jitter, waiting requests are not all sent at once.
+    # With jitter, waiting requests are not all sent at once.
     return 0.0 if retry_after is None else retry_after * (1.0 + 0.1 * rng.random())
 
+
+_FIRST_REPEAT = 0.05
+"""Minimum seconds between the first two requests for a vote; doubled for each further one."""
 
 _LISTENER: ContextVar[Callable[[TransientError], None] | None] = ContextVar("_LISTENER", default=None)
 
@@ -108,9 +129,13 @@ class Retry(TransportLayer):
     async def send(self, request: ModelRequest) -> ModelReply:
         tries: _Tries | None = None
         policy = self._policy
+        allowance = request.allowance or Allowance(most_requests(policy.max_retries))
         if _ONCE.get():
             policy = replace(policy, max_wait=min(policy.max_wait, _LONGEST_FIRST_WAIT))
+        if allowance.sent:
+            await self._sleep(repeat_seconds(allowance.sent, policy))
         while True:
+            allowance.sent += 1
             try:
                 reply = await self._inner.send(request)
             except TransientError as error:
@@ -120,11 +145,17 @@ class Retry(TransportLayer):
                 self._was_reached = self._was_reached or is_reached
                 # An address that was never reached is more likely wrong than temporarily unavailable.
                 is_final = not self._was_reached or (_ONCE.get() and not asks_to_wait(error))
-                if is_final or not tries.allows_another(error, policy, self._clock()):
+                is_final = is_final or (isinstance(error, ProviderTimeoutError) and error.is_final)
+                if is_final or not tries.allows_another(error, policy, allowance, self._clock()):
                     error.add_note(f"Tried {max(1, tries.failed.total() + tries.put_off)} times.")
                     raise
                 if asks_to_wait(error):
-                    wait = requested_wait(error.retry_after, self._rng)
+                    # No longer, because the request then queues with the others under the limits that were
+                    # lowered by its rejection.
+                    left = max(_FIRST_REPEAT, policy.patience - (self._clock() - tries.since))
+                    wait = self._rng.uniform(1.0, 2.0) * repeat_seconds(allowance.sent, policy)
+                    asked = requested_wait(error.retry_after, self._rng)
+                    wait = max(min(wait, left, policy.max_wait), asked)
                 else:
                     attempt = tries.failed[type(error)]
                     wait = wait_seconds(attempt, error.retry_after, policy, self._rng)

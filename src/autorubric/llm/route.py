@@ -25,6 +25,7 @@ from autorubric.llm.cache import ReplyCache, cache_key
 from autorubric.llm.config import LOGPROBS, LLMConfig, TransportName
 from autorubric.llm.decision_wire import WIRES
 from autorubric.llm.interception import BATCHES
+from autorubric.llm.local_window import local_server
 from autorubric.llm.names import is_openai_itself, provider_of, speaks_openai
 from autorubric.llm.openai import OpenAITransport
 from autorubric.llm.provider_errors import refuses_roles
@@ -187,6 +188,8 @@ class Route:
                     reply = await batches[0].answer([self.key(request), refused, *batches[1]], sent, self)
                 break
             except RequestRefusedError as error:
+                if request.allowance is not None and not request.allowance.left:
+                    raise
                 request, refused = self._without_refused(request, sent, error), refused + 1
         dropped = [name for name in request.params if name not in sent.params]
         if request.schema is not None and sent.schema is None:
@@ -253,6 +256,7 @@ def _compose(config: LLMConfig, provider: Transport) -> Transport:
         parallel=config.max_parallel_requests or _DEFAULT_PARALLEL,
         requests_per_minute=config.requests_per_minute,
         tokens_per_minute=config.tokens_per_minute,
+        local=local_server(config),
         patience=policy.patience,
     )
     limited = Limit(provider, provider_of(config.model, config.api_base), limits)

@@ -57,6 +57,19 @@ class ReplySchema:
     exact: Mapping[str, Json] | None = None
 
 
+@dataclass(slots=True, eq=False)
+class Allowance:
+    """The requests that may be sent for one vote, whatever the reason for each of them."""
+
+    most: int
+    sent: int = 0
+    seconds: float | None = None  # from sending the last request to its reply or error
+
+    @property
+    def left(self) -> int:
+        return max(0, self.most - self.sent)
+
+
 class ModelRequest(NamedTuple):
     """A complete request to a model; identical requests may share a cached reply.
 
@@ -66,6 +79,7 @@ class ModelRequest(NamedTuple):
         schema: Schema of the reply; None for free text.
         sample: Index of the sample, from 0; distinguishes repeated samples of the same request.
         params: Sampling and other parameters in the provider's (OpenAI) format, without None values.
+        allowance: The requests that may be sent for the vote; None for those of this request alone.
     """
 
     model: str
@@ -73,6 +87,7 @@ class ModelRequest(NamedTuple):
     schema: ReplySchema | None = None
     sample: int = 0
     params: Mapping[str, Json] = MappingProxyType({})
+    allowance: Allowance | None = None
 
 
 class Token(NamedTuple):
@@ -162,6 +177,8 @@ class Exchange(NamedTuple, Generic[T]):
     attempted: tuple[str, ...] = ()  # models that were called, in order; the last one replied
     # The last reply's tokens with their log-probabilities, if they were requested and returned.
     tokens: tuple[Token, ...] = ()
+    seconds: float | None = None  # from sending the last request to its reply; None for a cached reply
+    requests_left: int | None = None  # that may still be sent for the vote; None for a cached reply
 
 
 class ModelQuestion(NamedTuple, Generic[T]):
@@ -180,6 +197,7 @@ class ModelQuestion(NamedTuple, Generic[T]):
 class UsageTally:
     """Total usage and cost of all attempts at one question."""
 
+    allowance: Allowance
     replies: list[str] = field(default_factory=list)
     usage: TokenUsage | None = None
     cost: float | None = 0.0
@@ -200,6 +218,7 @@ class UsageTally:
         error.usage, error.replies = self.usage, tuple(self.replies)
         error.cost = self.cost if self.replies else None
         error.selected_model, error.request_id = self.model, self.request_id
+        error.seconds, error.requests_left = self.allowance.seconds, self.allowance.left
 
 
 def ask_again_messages(messages: tuple[Message, ...], reply: ModelReply, why: str) -> tuple[Message, ...]:

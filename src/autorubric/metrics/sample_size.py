@@ -7,6 +7,7 @@ names the formula and states the number before rounding.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Literal, TypeAlias, get_args
 
 import numpy as np
@@ -15,8 +16,9 @@ from scipy.special import bdtr, gammaln, ndtri, xlogy
 from autorubric.errors import ArgumentError
 from autorubric.metrics.core.estimate import Estimate
 from autorubric.metrics.core.scales import Array
+from autorubric.metrics.figures.kappa import kappa_of
 
-KappaMethod: TypeAlias = Literal["donner-eliasziw", "cantor"]
+KappaMethod: TypeAlias = Literal["interval", "donner-eliasziw", "cantor"]
 PairedMethod: TypeAlias = Literal["exact", "asymptotic"]
 
 _MOST_EXACT = 1_000_000
@@ -30,10 +32,13 @@ def kappa(
     prevalence: float = 0.5,
     alpha: float = 0.05,
     power: float = 0.8,
-    method: KappaMethod = "donner-eliasziw",
+    method: KappaMethod = "interval",
 ) -> Estimate:
     """Compute the number of items needed to distinguish a kappa of `k1` from `k0` for two binary raters.
 
+    - `"interval"`: smallest number of items at which the two-sided interval of kappa excludes `k0` on the
+      side of `k1` with an assurance of `power`, in simulated tables of counts. The interval is Fisher's z
+      with the variance of Fleiss, Cohen and Everitt [3], and 1/2 added to each cell.
     - `"donner-eliasziw"`: two-sided goodness-of-fit test on the numbers of items that both raters, one rater
       or neither label positive [1]: n = (z_{1-α/2} + z_power)² / Σ_j (P_j(k1) - P_j(k0))² / P_j(k0), with
       P(κ) = (π² + κ π(1-π), 2π(1-π)(1-κ), (1-π)² + κ π(1-π)). The result is rounded to the nearest integer,
@@ -41,8 +46,9 @@ def kappa(
     - `"cantor"`: one-sided test for two raters with the same prevalence, with the large-sample variances
       Q(κ) of Fleiss, Cohen and Everitt [2]: n = ((z_{1-α} √Q(k0) + z_power √Q(k1)) / (k1 - k0))², rounded up.
 
-    To distinguish .6 from .4 at a prevalence of .3, α = .05 and power .8, the first method needs 190 items
-    and the second 141, because one-sided tests need fewer items.
+    Both closed forms use variances in large samples. At low prevalence, the power with their numbers is
+    below the requested one. To distinguish .6 from .4 at a prevalence of .3, α = .05 and power .8, they need
+    190 and 141 items, because one-sided tests need fewer items.
 
     Args:
         k0: Kappa under the null hypothesis.
@@ -61,6 +67,8 @@ def kappa(
             statistic, Statistics in Medicine 11, 1511-1519.
         [2] A. B. Cantor (1996), Sample-size calculations for Cohen's kappa, Psychological Methods 1(2),
             150-153.
+        [3] J. L. Fleiss, J. Cohen, B. S. Everitt (1969), Large sample standard errors of kappa and weighted
+            kappa, Psychological Bulletin 72(5), 323-327.
     """
     if method not in get_args(KappaMethod):
         raise ArgumentError(f"method must be one of {list(get_args(KappaMethod))}; got {method!r}")
@@ -68,6 +76,10 @@ def kappa(
     if k0 == k1:
         raise ArgumentError(f"k0 and k1 must differ; both are {k0!r}")
     null, other = _cells(k0, prevalence, "k0"), _cells(k1, prevalence, "k1")
+    if method == "interval":
+        cells = other if prevalence <= 0.5 else other[::-1]
+        n = _least_items(lambda n: _kappa_assurance(n, cells, (k0, k1), alpha) >= power)
+        return Estimate(float(n), n=n, method=f"interval of kappa, two-sided {alpha:g}, assurance {power:g}")
     if method == "cantor":
         spread = _normal(1 - alpha) * _cantor_sd(null, prevalence) + _normal(power) * _cantor_sd(
             other, prevalence
@@ -79,15 +91,49 @@ def kappa(
     return _items(exact, words, nearest=True)
 
 
-def proportion(p: float, half_width: float, *, confidence_level: float = 0.95) -> Estimate:
-    """Compute the number of items needed to estimate a proportion near `p` to within ± `half_width` [1].
+_SIMULATED = 4000
 
-    n = z² p (1 - p) / h², rounded up, which is largest at p = .5. Clustered labels require more items.
+
+def _kappa_assurance(n: int, cells: Array, kappas: tuple[float, float], alpha: float) -> float:
+    """Return how often the interval of kappa excludes the first of `kappas`, on the side of the second."""
+    shares = [cells[0], cells[1] / 2, cells[1] / 2, cells[2]]
+    tables = np.random.default_rng(0).multinomial(n, shares, size=_SIMULATED).reshape(-1, 2, 2) + 0.5
+    value, step = kappa_of(tables), 1e-20
+    # Kappa does not change if all counts grow alike, so its variance has no other term.
+    variance = sum(
+        (tables * cell).sum((-1, -2)) * (kappa_of(tables + 1j * step * cell).imag / step) ** 2
+        for cell in np.eye(4).reshape(4, 2, 2)
+    )
+    apart = (np.arctanh(value) - math.atanh(kappas[0])) * math.copysign(1, kappas[1] - kappas[0])
+    return float(np.mean(apart > _normal(1 - alpha / 2) * np.sqrt(variance) / (1 - value**2)))
+
+
+def _least_items(suffices: Callable[[int], bool]) -> int:
+    """Return a number of items that suffices, of which one less does not."""
+    low, high = 0, 1
+    while not suffices(high):
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if suffices(middle) else (middle, high)
+    return high
+
+
+def proportion(
+    p: float, half_width: float, *, confidence_level: float = 0.95, assurance: float | None = 0.8
+) -> Estimate:
+    """Compute the number of items needed to estimate a proportion near `p` to within ± `half_width`.
+
+    The width of an interval depends on the observed proportion. With n items, the normal and the score
+    interval have at most this half width with probability `assurance`. With None, n = z² p (1 - p) / h² [1],
+    rounded up, at which the interval is too wide in about half of all studies. Clustered labels require more
+    items.
 
     Args:
         p: Expected proportion, in (0, 1).
         half_width: Half the width of the interval, in (0, 1).
         confidence_level: Confidence level of the interval.
+        assurance: Probability that the interval is narrow enough, in (0, 1), or None.
 
     Raises:
         ArgumentError: If an argument is out of range.
@@ -96,8 +142,24 @@ def proportion(p: float, half_width: float, *, confidence_level: float = 0.95) -
         [1] W. G. Cochran (1977), Sampling techniques, 3rd ed., eq. 4.1.
     """
     _inside(p=p, half_width=half_width, confidence_level=confidence_level)
-    exact = (_normal(0.5 + confidence_level / 2) / half_width) ** 2 * p * (1 - p)
-    return _items(exact, f"normal interval for a proportion, {confidence_level:.0%}")
+    z = _normal(0.5 + confidence_level / 2)
+    if assurance is None:
+        exact = (z / half_width) ** 2 * p * (1 - p)
+        return _items(exact, f"normal interval for a proportion, {confidence_level:.0%}")
+    _inside(assurance=assurance)
+
+    def suffices(n: int) -> bool:
+        score = (half_width * (n + z * z) / z) ** 2 / n - z * z / (4 * n)
+        room = 0.25 - min(n * (half_width / z) ** 2, score)
+        if room <= 0:
+            return True
+        # The interval is narrow enough if at most this many items pass, or fail.
+        most = math.floor(n * (0.5 - math.sqrt(room)) + 1e-9)
+        return room < 0.25 and float(bdtr(most, n, p) + bdtr(most, n, 1 - p)) >= assurance
+
+    n = _least_items(suffices)
+    words = f"half width of the interval for a proportion, {confidence_level:.0%}, assurance {assurance:g}"
+    return Estimate(float(n), n=n, method=words)
 
 
 def paired(

@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from autorubric.errors import ArgumentError, FileError, RunFormatError
 from autorubric.metrics.audit.compare_judges import JudgeComparison, adjust_pvalues, compare_judges
-from autorubric.metrics.core.item_scores import TRUTH
+from autorubric.metrics.core.item_scores import TRUTH, pair_items
 from autorubric.metrics.core.scales import Array, Binary
 from autorubric.metrics.core.votes_table import ANSWERED
 from autorubric.metrics.figures.bias import BiasResult, bias
@@ -31,6 +31,7 @@ from autorubric.reports.templates import (
     page,
     script_json,
 )
+from autorubric.scoring.reports import run_headline
 from autorubric.support.objects import Json, fewer_gc_collections
 from autorubric.support.write import write_text_atomic
 
@@ -143,7 +144,7 @@ def report_html(
         max_chars: Maximum number of characters to keep of a submission, prompt or reference; truncated text
             is marked. 0 omits these texts. If they exceed 48 million characters in total, each is truncated
             further. Votes and their reasons (up to 8,000 characters) are always included.
-        live: For a page served by a live server: the page's `version` and the number of `saved` labels. The
+        live: For a page served by a live server: the page's `version` and the number of stored `labels`. The
             page then polls the server for changes and sends labels to it.
 
     Raises:
@@ -177,8 +178,10 @@ def report_html(
     }
     cut = {"most_chars": details.truncation.most, "n_cut": details.truncation.n_cut}
     content |= {"run": {**_run_summary(read, found), **cut}, "strings": strings.texts}
+    n_finished = len(read.item_results)
+    headline = run_headline(run.experiment_name, n_finished, read.table.n_items - n_finished)
     return page(
-        title=f"{run.experiment_name} · autorubric report",
+        title=f"{headline} · autorubric report",
         scripts=_SCRIPTS if live is None else (*_SCRIPTS[:-1], "live.js", _SCRIPTS[-1]),
         connects=live is not None,
         data={"data": script_json(content)}
@@ -214,7 +217,7 @@ def _run_summary(run: ReadRun, found: _figures.RunFindings) -> dict[str, Any]:
             one.report is not None and one.report.score is not None and one.report.verdicts.lost > 0
             for one in run.item_results
         ),
-        "verdicts": run.verdicts().to_dict(),
+        "verdicts": view.verdicts.to_dict(),
         "n_votes": int((run.table.sample >= 0).sum()),
         "cost": number(view.total_completion_cost),
         "tokens": usage.total_tokens if usage else None,
@@ -245,7 +248,7 @@ def comparison(run: ReadRun, cells: CellColumns, base: ReadRun, strings: StringT
     both = [(own, before) for own, before in zip(mine, theirs, strict=True) if None not in (own, before)]
     return {
         "name": base.view.experiment_name,
-        "verdicts": [run.verdicts().to_dict(), base.verdicts().to_dict()],
+        "verdicts": [one.view.verdicts.to_dict() for one in (run, base)],
         "n_both": sum(at is not None for at in other),
         "n_only_run": sum(at is None for at in other),
         "n_only_base": len(base.item_results) - sum(at is not None for at in other),
@@ -264,7 +267,8 @@ def comparison(run: ReadRun, cells: CellColumns, base: ReadRun, strings: StringT
 
 def _match_items(run: ReadRun, base: ReadRun) -> list[int | None]:
     """Return, for each result of the run, the position of the same item in the baseline."""
-    places = {base.dataset.item_id(one.item_idx): at for at, one in enumerate(base.item_results)}
+    names = pair_items(base.dataset, run.dataset)
+    places = {names[base.dataset.item_id(one.item_idx)]: at for at, one in enumerate(base.item_results)}
     found = [places.get(run.dataset.item_id(one.item_idx)) for one in run.item_results]
     if not any(at is not None for at in found):
         raise ArgumentError(

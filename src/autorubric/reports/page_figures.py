@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from autorubric.metrics.audit.bias import BIASES, BiasReport, bias_report
+from autorubric.metrics.audit.bias import BIASES, SURE, BiasReport, bias_report
 from autorubric.metrics.audit.item_analysis import ItemAnalysis, item_analysis
 from autorubric.metrics.core.item_scores import TRUTH
 from autorubric.metrics.core.metric import SIGNED, MetricDisplay, Page, Result
@@ -48,9 +48,12 @@ _BIASES: Final = {
         "Leniency",
         "asymmetry of errors: mean error at a label of ½; for MET/UNMET (FPR − FNR) / 2",
     ),
-    "length_lean": ("Length", "correlation of error and length"),
+    "length_lean": ("Length", "longest − shortest text, at the same label"),
     "position_lean": ("Position", "win rate of the candidate shown first − ½"),
-    "self_preference": ("Own family", "texts by the judge's own model family − other texts"),
+    "self_preference": (
+        "Own family",
+        "texts by the judge's own model family − other texts, at the same label",
+    ),
     "mean_difference": ("Mean difference", "judge − label, values on 0 to 1; depends on the base rate"),
     "pass_rate_difference": ("Pass rate", "judge − label; depends on the base rate"),
 }
@@ -344,12 +347,17 @@ def judges(run: ReadRun, found: RunFindings) -> dict[str, Any]:
         content["metrics"] = {key: figure(each) for key, each in one.macro.figures().items()}
         content["coverage"] = number(one.coverage)
         content["abstention"] = figure(one.failures.abstention_rate)
-        counts = run.verdicts() if one.kind == "panel" else verdicts.get(one.rater)
+        counts = run.view.verdicts if one.kind == "panel" else verdicts.get(one.rater)
         if counts is not None and one.kind != "human":
             content["verdicts"] = counts.to_dict()
         if one.kind == "judge" and one.rater in biases:
             content["biases"] = {
-                kind: {**(figure(each.effect) or {}), "p": number(each.adjusted_p_value)}
+                kind: {
+                    **(figure(each.effect) or {}),
+                    "p": number(each.adjusted_p_value),
+                    "named": each.cautious_p_value is not None and each.cautious_p_value < SURE,
+                    "explained_by": each.explained_by or None,
+                }
                 for kind in _BIASES
                 for each in (getattr(biases[one.rater], kind),)
             }
@@ -396,6 +404,7 @@ def _ceiling(found: RunFindings) -> dict[str, Any] | None:
         "humans": list(people.humans),
         "figures": {key: figure(one) for key, one in people.macro.figures().items()},
         "compared": "kappa",
+        "panel": {key: figure(one) for key, one in people.in_place["panel"].figures().items()},
         "gap": {who: figure(one.kappa) for who, one in people.gap.items()},
     }
 

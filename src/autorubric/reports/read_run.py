@@ -52,6 +52,7 @@ class RunView(Protocol):
         completed_at: End time.
         fingerprint: Settings of the judges and of vote aggregation.
         notices: Warnings for the reader.
+        verdicts: Counts of all verdicts by outcome.
         total_token_usage: Total number of tokens used; None if no tokens were counted.
         total_completion_cost: Total cost in US dollars of the votes whose cost is known; None if none is.
     """
@@ -70,6 +71,8 @@ class RunView(Protocol):
     def fingerprint(self) -> Mapping[str, Json]: ...
     @property
     def notices(self) -> Sequence[str]: ...
+    @property
+    def verdicts(self) -> VerdictCounts: ...
     @property
     def total_token_usage(self) -> TokenUsage | None: ...
     @property
@@ -214,17 +217,6 @@ class ReadRun(VotedRun):
                 self.judges.setdefault(judge, JudgeTotals()).verdicts.append(counts)
             for vote in one.votes:
                 self.judges[vote.judge_id].add(vote)
-
-    def verdicts(self) -> VerdictCounts:
-        """Count all verdicts; an item that could not be graded counts as one lost verdict per criterion."""
-        return VerdictCounts.sum(
-            one.report.verdicts if one.report is not None else self._lost_verdicts(one)
-            for one in self.item_results
-        )
-
-    def _lost_verdicts(self, item: ReadItem) -> VerdictCounts:
-        n_criteria = len(self.dataset.get_item_rubric(item.item_idx))
-        return VerdictCounts(asked=n_criteria, lost=n_criteria, lost_cause=item.error)
 
     def judge_verdicts(self) -> dict[str, VerdictCounts]:
         """Count the verdicts of each judge, by judge id."""

@@ -17,6 +17,7 @@ from autorubric.rubric.schema import rubric_json_schema
 from autorubric.scoring.policies import CannotAssessConfig, CannotAssessStrategy, RubricGroup
 from autorubric.scoring.score import apply_conditions, entry_of, score_tree
 from autorubric.scoring.votes import Decision
+from autorubric.support.names import match_name
 from autorubric.support.objects import Json
 from autorubric.support.read import (
     TEXT_FORMATS,
@@ -255,8 +256,8 @@ class Rubric(Sequence[BaseCriterion]):
         Raises:
             ArgumentError: If no criterion has this name; the message suggests the closest name.
         """
-        if name in self._by_name:
-            return self._by_name[name]
+        if (known := match_name(name, self._by_name)) is not None:
+            return self._by_name[known]
         raise ArgumentError(f"unknown criterion {name!r}; {nearest_key(name, self.names)}")
 
     def compute_score(

@@ -15,7 +15,7 @@ from autorubric.runs.items import GradedItem, outcome_of
 from autorubric.runs.manifest import BATCHES
 from autorubric.support.concurrency import run_bounded
 from autorubric.support.extensions import EXECUTORS_GROUP, extension_names, load_extension
-from autorubric.support.objects import SAME_ERRORS_TO_STOP, error_pattern
+from autorubric.support.objects import NOT_ANSWERING, SAME_ERRORS_TO_STOP, error_pattern
 
 if TYPE_CHECKING:
     from autorubric.grading.base import Grader, GradingTask
@@ -330,6 +330,8 @@ class RepeatedErrors:
         row.has_answered = row.has_answered or vote.status != "failed" or vote.unreadable
         if kind == "RateLimitError" and _TOO_LONG not in text:
             kind = ""
+        if NOT_ANSWERING in text:
+            self.stop(f"judge {vote.judge_id!r}: {text}")
         if kind not in _EVERY_VOTE and kind not in _EVERY_ITEM:
             row.error, row.count = "", 0
             return
@@ -352,4 +354,5 @@ class RepeatedErrors:
             return row.item_id == event.item_id
         if kind not in _PASSING or not row.has_answered:
             return False
-        return self.clock() - (event.vote.latency_seconds or 0.0) < row.failed_at
+        seconds = (event.vote.latency_seconds or 0.0) + event.vote.wait_seconds
+        return self.clock() - seconds < row.failed_at

@@ -17,7 +17,7 @@ from autorubric.errors import ArgumentError
 from autorubric.runs.item_results import StoredResults
 from autorubric.runs.items import ItemResult
 from autorubric.runs.lines import StoredItem
-from autorubric.scoring.reports import EnsembleCriterionReport, EnsembleEvaluationReport
+from autorubric.scoring.reports import EnsembleCriterionReport, EnsembleEvaluationReport, run_headline
 from autorubric.support.blocks import Block, Cell, ScalarBlock, TableBlock, TextBlock, as_text, printable
 from autorubric.support.objects import fewer_gc_collections
 from autorubric.support.read import load_pyarrow
@@ -37,6 +37,8 @@ class ExportedRun(Protocol):
     def item_results(self) -> Iterable[ItemResult]: ...
     @property
     def experiment_name(self) -> str: ...
+    @property
+    def unfinished_items(self) -> int: ...
     @property
     def started_at(self) -> datetime: ...
     @property
@@ -137,13 +139,25 @@ def junit_of(run: ExportedRun, fail_under: float | None, max_lost: float) -> byt
         counts["failures"] += case.find("failure") is not None
         seconds += result.duration_seconds
         suite.append(case)
-    figures = [*_verdicts(run.verdicts), ("items.partly_scored", str(run.partly_scored_items))]
+    headline = run_headline(name, counts["tests"], run.unfinished_items)
+    if run.unfinished_items and fail_under is not None and run.verdicts.exceeds(max_lost):
+        # Servers read the cases alone, and those of the finished items could all pass.
+        case = ElementTree.SubElement(suite, "testcase", classname=name, name="unfinished items", time="0")
+        message = f"{run.unfinished_items} items are unfinished; resume the run"
+        ElementTree.SubElement(case, "error", message=message)
+        counts["tests"] += 1
+        counts["errors"] += 1
+    figures = [
+        *_verdicts(run.verdicts),
+        ("items.partly_scored", str(run.partly_scored_items)),
+        ("items.unfinished", str(run.unfinished_items)),
+    ]
     if labelled:
         figures += _true_rates(run.compute_metrics())
     suite.insert(0, _properties_of(figures))
     told = {key: str(count) for key, count in counts.items()} | {"time": f"{seconds:.3f}"}
     suite.attrib.update(told)
-    root = ElementTree.Element("testsuites", told)
+    root = ElementTree.Element("testsuites", {"name": headline, **told})
     root.append(suite)
     ElementTree.indent(root)
     text: bytes = ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
@@ -321,10 +335,9 @@ def export_run(
 
 def _csv(frame: pd.DataFrame) -> bytes:
     # Imported late: metrics load numpy and more, which a DataFrame has loaded already.
-    from autorubric.metrics.core.result import spreadsheet_safe
+    from autorubric.metrics.core.result import spreadsheet_csv
 
-    text: str = spreadsheet_safe(_flat(frame)).to_csv(index=False, lineterminator="\n")
-    return text.encode("utf-8", "replace")
+    return spreadsheet_csv(_flat(frame)).encode("utf-8", "replace")
 
 
 def _parquet(frame: pd.DataFrame) -> bytes:

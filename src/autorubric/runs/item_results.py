@@ -99,7 +99,7 @@ class View(Sequence[ViewedT], Generic[ViewedT]):
 
 
 class StoredResults(View[ItemResult]):
-    """A sequence with one result per item, in dataset order, read from the run folder on access."""
+    """A sequence with one result per finished item, in dataset order, read from the run folder on access."""
 
     def __init__(
         self,
@@ -108,7 +108,8 @@ class StoredResults(View[ItemResult]):
         reusable: ReusableVotes,
         build: Build,
         *,
-        unfinished: bool,
+        recomputed: bool = False,
+        is_new_rubric: bool = False,
         is_penalised: bool = False,
     ) -> None:
         self.notices = Notices()  # notices about skipped votes
@@ -120,8 +121,8 @@ class StoredResults(View[ItemResult]):
         self._made: dict[int, StoredItem] = {}
         self._is_penalised = is_penalised
         self._decided: list[tuple[int, list[EnsembleCriterionReport] | None]] | None = None
-        if unfinished:
-            self._make_lines()
+        if recomputed:
+            self._make_lines(is_new_rubric=is_new_rubric)
         n_items = len(index.current)
         complete = index.current.count(1) == n_items
         self._positions: Sequence[int] = (
@@ -158,6 +159,15 @@ class StoredResults(View[ItemResult]):
         """Position in the dataset of each result."""
         return self._positions
 
+    def unfinished(self) -> Iterator[tuple[int, Mapping[str, int]]]:
+        """Yield the position of each unfinished item, and how many verdicts are due by criterion."""
+        if len(self) == len(self._index.current):
+            return
+        finished = set(self._positions)
+        for position, _ in enumerate(self._dataset.items):
+            if position not in finished:
+                yield position, self._reusable.due(position)
+
     def lines(self) -> Iterator[StoredItem]:
         """Yield the stored figures of each item, without its votes, in the order in which items finished."""
         yield from self._index.current_lines()
@@ -176,7 +186,11 @@ class StoredResults(View[ItemResult]):
     @property
     def verdicts(self) -> VerdictCounts:
         """Counts of the verdicts of all items by outcome, computed from stored votes where necessary."""
-        return self._count_verdicts.verdicts
+        return self._count_verdicts.verdicts + VerdictCounts(not_judged=self._n_not_judged)
+
+    @cached_property
+    def _n_not_judged(self) -> int:
+        return sum(sum(due.values()) for _, due in self.unfinished())
 
     @property
     def partly_scored(self) -> int:
@@ -195,7 +209,7 @@ class StoredResults(View[ItemResult]):
 
     def _counts_of(self, line: StoredItem) -> VerdictCounts:
         if not line.raised:
-            return self._report(line.position, line, Notices())[0].verdicts
+            return self._report(line.position, line, Notices()).verdicts
         task = grading_task(self._dataset, line.position)
         return GradedItem.of_error(task, line.position, line.error or "").verdicts or VerdictCounts()
 
@@ -227,19 +241,17 @@ class StoredResults(View[ItemResult]):
         return ItemResult(
             item_idx=position,
             item=self._dataset.items[position],
-            report=None if line.raised else self._report(position, line, Notices(), logs)[0],
+            report=None if line.raised else self._report(position, line, Notices(), logs),
             duration_seconds=line.duration_seconds,
             error=line.error,
         )
 
     def _report(
         self, position: int, line: StoredItem, notices: Notices, logs: OpenLog | None = None
-    ) -> tuple[EnsembleEvaluationReport, bool]:
-        """Return the report on an item and whether the item has votes."""
+    ) -> EnsembleEvaluationReport:
         task = grading_task(self._dataset, position)
         stored = [vote for _, vote in self._index.votes(line.item_id, line, logs)]
-        votes = self._reusable.select(position, task, stored, notices)
-        return self._build(task, votes, line), any(votes.values())
+        return self._build(task, self._reusable.select(position, task, stored, notices), line)
 
     def criterion_reports(self) -> Iterator[tuple[int, list[EnsembleCriterionReport] | None]]:
         """Yield position and criterion reports of each item; None if grading raised an error."""
@@ -280,7 +292,7 @@ class StoredResults(View[ItemResult]):
                 yield line, None
             elif line.error or line.partial or line.verdicts is None:
                 # Shared reports have other items' errors, and lines of earlier versions are incomplete.
-                yield line, self._report(position, line, Notices())[0]
+                yield line, self._report(position, line, Notices())
             else:
                 root, spent = self._dataset.get_item_rubric(position).root, (line.tokens, line.cost)
                 yield line, scored_report(root, reports, policy, line.length_penalty, spent)
@@ -328,8 +340,8 @@ class StoredResults(View[ItemResult]):
         found.update(index.lines.tobytes() + index.current)
         return found.hexdigest()
 
-    def _make_lines(self) -> None:
-        """Compute the results of items without a valid line."""
+    def _make_lines(self, *, is_new_rubric: bool) -> None:
+        """Compute the results of items without a valid line that have all votes that are due."""
         current, open_votes = self._index.current, self._index.open_votes
         if current.count(1) == len(current):
             return
@@ -341,17 +353,20 @@ class StoredResults(View[ItemResult]):
             if current[position] or (self._index.lines[position] < 0 and item_id not in open_votes):
                 continue
             stored = self._index.line(position)
+            line = replace(stored or StoredItem(item_id=item_id, position=position), position=position)
+            if line.raised:
+                self._made[position] = line
+                continue
+            report = self._report(position, line, self.notices)
+            due = self._reusable.due(position, of_all=True)
+            if is_new_rubric and stored is not None:
+                # Criteria that have changed have no votes, which a notice says.
+                due |= {one.name: 0 for one in report.report if not one.votes}
+            if any(len(one.votes) < due[one.name] for one in report.report):
+                # The run stopped within the item, and the score of a part of the votes is not its score.
+                continue
             if stored is None and self._is_penalised:
                 why = "the item is unfinished, so its length penalty is unknown; resume the run"
-                self._made[position] = StoredItem(item_id=item_id, position=position, error=why, raised=True)
-                continue
-            line = replace(stored or StoredItem(item_id=item_id, position=position), position=position)
-            report, voted = self._report(position, line, self.notices)
-            if stored is None and any(not one.votes and one.criterion.check is None for one in report.report):
-                # The run stopped within the item, and a score of some criteria would look like its score.
-                continue
-            if line.raised or not (voted or stored):
-                if stored:
-                    self._made[position] = line
+                self._made[position] = replace(line, error=why, raised=True)
                 continue
             self._made[position] = replace(line, **outcome_of(report))

@@ -42,7 +42,7 @@ class StoredRun:
     """A stored run."""
 
     dataset: RubricDataset
-    item_results: StoredResults  # of items with votes or an error, in the dataset's order
+    item_results: StoredResults  # of finished items, in the dataset's order
     timing_stats: EvalTimingStats
     started_at: datetime
     completed_at: datetime  # equal to the start if the run has not ended
@@ -85,11 +85,12 @@ def reopen(
         dataset,
         ReusableVotes(dataset, manifest),
         _ByPolicy(policy),
-        unfinished=True,
+        recomputed=True,
+        is_new_rubric=rubric is not None,
         is_penalised=mapping_in(manifest, "deciding").get("length_penalty") is not None,
     )
     started, ended = _times(manifest)
-    left = sum(offset < 0 for offset in index.lines) - len(index.affected)
+    left = len(dataset) - len(results)
     unfinished = [f"{left} of {len(dataset)} items are unfinished; resume the run"] if left else []
     missing = [f"missing: {part}" for part in manifest.get("missing") or ()]
     lasting = (*(manifest.get("unverified") or ()), *(manifest.get("model_aliases") or ()))

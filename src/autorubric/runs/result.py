@@ -19,6 +19,7 @@ from autorubric.runs.items import EvalTimingStats, ItemResult
 from autorubric.runs.lines import StoredExchange, stored_exchanges
 from autorubric.runs.manifest import read_manifest
 from autorubric.runs.reopen import StoredRun, reopen
+from autorubric.scoring.reports import run_headline
 from autorubric.support.frames import Library, in_library
 from autorubric.support.objects import Json
 
@@ -68,8 +69,13 @@ class EvalResult:
 
     @property
     def total_items(self) -> int:
-        """Number of graded items."""
+        """Number of finished items, which alone are results."""
         return len(self.item_results)
+
+    @property
+    def unfinished_items(self) -> int:
+        """Number of items that are not finished, because the run was stopped or is in progress."""
+        return len(self.dataset) - self.total_items
 
     @property
     def successful_items(self) -> int:
@@ -88,7 +94,7 @@ class EvalResult:
 
     @property
     def verdicts(self) -> VerdictCounts:
-        """Counts of verdicts that were requested, answered, abstained, lost and assumed."""
+        """Counts of verdicts that were requested, answered, abstained, lost, assumed and not judged."""
         return self.item_results.verdicts
 
     @property
@@ -255,14 +261,17 @@ class EvalResult:
         strings that a spreadsheet would evaluate as formulas are escaped (see `spreadsheet_safe`); answers
         that are not strings are JSON in CSV and Parquet. `markdown` is a page with the run's figures, the
         criteria and the items. `junit` is a test suite with one test case per item, an error for each item
-        without a score, and sensitivity and specificity as properties if items are labelled.
+        without a score, and sensitivity and specificity as properties if items are labelled. All contain
+        finished items only; `markdown` and `junit` begin with the number of unfinished items, if there are
+        any.
 
         Args:
             format: The file format.
             table: The table to export as CSV, Parquet or JSONL: `scores` or `votes`.
             fail_under: Minimum score; a `junit` case with a lower score is a failure. None for no minimum.
             max_lost: Maximum fraction of lost or assumed verdicts, in [0, 1]. With `fail_under`, a `junit`
-                case that exceeds it is an error.
+                case that exceeds it is an error; if the whole run exceeds it because items are unfinished,
+                there is one more case, which is an error.
 
         Raises:
             ArgumentError: If the format or the table is unknown.
@@ -319,7 +328,7 @@ class EvalResult:
         cost, usage = self.total_completion_cost, self.total_token_usage
         verdicts = self.verdicts
         figures = ScalarBlock(
-            title=f"Run {self.experiment_name}",
+            title=f"Run {run_headline(self.experiment_name, self.total_items, self.unfinished_items)}",
             figures=(
                 ("items", self.total_items),
                 ("with a score", self.successful_items),
@@ -331,6 +340,7 @@ class EvalResult:
                 ("verdicts abstained", verdicts.abstained),
                 ("verdicts lost", verdicts.lost),
                 ("verdicts assumed", verdicts.assumed),
+                *((("verdicts not judged", verdicts.not_judged),) if verdicts.not_judged else ()),
                 ("tokens", usage.total_tokens if usage else None),
                 ("cost in US dollars", cost),
                 *((("votes skipped", self.calls_saved),) if self.calls_saved else ()),

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 from autorubric.datasets.dataset import RubricDataset
 from autorubric.errors import ArgumentError, ItemFailedError, RunError, RunWriteError
+from autorubric.grading.collect import key_of
 from autorubric.grading.grader import CriterionGrader
 from autorubric.runs.config import EvalConfig, EvalOptions, StopReason
 from autorubric.runs.differences import ItemDigests, content_fingerprint, mapping_in
@@ -39,7 +40,7 @@ from autorubric.support.objects import fewer_gc_collections, logger_of
 from autorubric.support.reading_errors import short_repr
 
 if TYPE_CHECKING:
-    from autorubric.grading.base import Grader
+    from autorubric.grading.base import Grader, VoteKey
     from autorubric.llm.batches import BatchQueue
     from autorubric.llm.budget import SpendingLimit
     from autorubric.scoring.votes import VoteCast
@@ -69,7 +70,8 @@ class RunWriter:
         self._errors = None if stop is None else RepeatedErrors(stop)
         self._progress = progress
         self._under_way: dict[str, _UnderWay] = {}
-        self._failed_on: set[str] = set()
+        # By item with failed votes: how many requests may still be sent for each of them, if known.
+        self._failed_on: dict[str, dict[VoteKey, int]] = {}
         self._with_failures: set[int] = set()
         self._finished = 0
         self._tally = opened.index.tally
@@ -141,9 +143,12 @@ class RunWriter:
             offsets=[offset for offset, _ in stored],
             again=again,
         )
-        task = grading_task(opened.dataset, position)
+        left = self._failed_on.get(item_id, {}) if again else {}
+        task = replace(grading_task(opened.dataset, position), requests_left=left or None)
         reusable = opened.reusable.select(position, task, [vote for _, vote in stored], opened.notices)
         stored_votes = answered_votes(reusable, unreadable=not again)
+        for name, cast in reusable.items():
+            stored_votes[name] += [vote for vote in cast if left.get(key_of(name, vote)) == 0]
         return ItemWork(position=position, task=task, stored=stored_votes)
 
     def _is_unchanged(self, line: StoredItem, fingerprint: str) -> bool:
@@ -164,7 +169,9 @@ class RunWriter:
         if self.votes is not None:
             self.votes.add(self._under_way[item_id].position, name, vote)
         if vote.status == "failed":
-            self._failed_on.add(item_id)
+            left = self._failed_on.setdefault(item_id, {})
+            if exchanged is not None and exchanged.requests_left is not None:
+                left[key_of(name, vote)] = exchanged.requests_left
         elif self._is_soft and vote.probabilities is None and vote.status != "not_asked":
             rubric = self._opened.dataset.get_item_rubric(self._under_way[item_id].position)
             criterion = rubric.by_name(name)
@@ -396,7 +403,7 @@ class EvalRunner:
         if batches is not None and stopped in (None, "same_error"):
             opened.store.flush()
             batches.finish(is_complete=stopped is None)
-            opened.notices.extend(batches.unneeded() if stopped is None else ())
+            opened.notices.extend(batches.notices() if stopped is None else ())
         if stopped is None:
             opened.manifest.update(status="complete", completed_at=completed_at.isoformat())
             opened.store.write_manifest(opened.manifest)
@@ -408,7 +415,7 @@ class EvalRunner:
             opened.notices.append(told)
             self._log_stop(opened, "stopped")
         build = ReportsByGrader(self.grader)
-        results = StoredResults(opened.index, opened.dataset, opened.reusable, build, unfinished=False)
+        results = StoredResults(opened.index, opened.dataset, opened.reusable, build)
         if writer.votes is not None:
             opened.store.flush()
             results.write_snapshot(writer.votes)

@@ -75,6 +75,7 @@ class VoteColumns(NamedTuple):
 _UNREAD: Final = frozenset(
     {
         "reason", "error", "model", "truncated", "shown", "token_usage", "completion_cost", "latency_seconds",
+        "wait_seconds",
         "probability_source", "probability_backend", "probability_reason",
     }
 )  # fmt: skip
@@ -298,6 +299,7 @@ class ReusableVotes:
         self._samples: Mapping[str, int] = (asking.get("sampling") or {}).get("samples") or {}
         self._weights: Mapping[str, float] = deciding.get("judge_weights") or {}
         self._panel = {judge_id: place for place, judge_id in enumerate(asking.get("judges") or {})}
+        self._second_panel = frozenset((deciding.get("escalation") or {}).get("judges") or ())
 
     @property
     def basis(self) -> list[Json]:
@@ -314,6 +316,20 @@ class ReusableVotes:
         """Return the digests of the dependencies of votes on an item."""
         rubric = self._dataset.get_item_rubric(position)
         return self._digests.item(self._dataset.item_fingerprint(position), rubric)
+
+    def due(self, position: int, *, of_all: bool = False) -> dict[str, int]:
+        """Return how many votes on each criterion of an item are due; `of_all` includes a second panel."""
+        judges = [one for one in self._panel if of_all or one not in self._second_panel]
+        # Graders of other classes do not list their judges.
+        n_votes = sum(self._samples.get(one, 1) for one in judges) or 1
+        found = {}
+        for criterion in self._dataset.get_item_rubric(position):
+            n_due = n_votes if criterion.check is None else 1
+            if criterion.level == "ranking" and criterion.check is None:
+                submission = Submission.parse(self._dataset.items[position].submission)
+                n_due *= len(criterion.bind(submission).presentations(submission, None))
+            found[criterion.name or ""] = n_due
+        return found
 
     def select(
         self, position: int, task: GradingTask, stored: Sequence[StoredVote], notices: Notices

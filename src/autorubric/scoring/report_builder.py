@@ -26,7 +26,7 @@ from autorubric.scoring.score import (
     submission_length_penalty,
     subtract_penalty,
 )
-from autorubric.scoring.votes import Decision, JudgeVote, Votes, count_verdicts
+from autorubric.scoring.votes import NO_VOTE, Decision, JudgeVote, Votes, count_verdicts
 from autorubric.support.field_types import Share
 from autorubric.support.objects import IdentityCache, Memo, maker_of
 
@@ -182,7 +182,9 @@ def criterion_report(
         confidence=found.confidence,
         escalated=found.escalated,
         verdicts=count_verdicts(
-            votes, assumes=criterion.measures and policy.aggregation.on_failure == "conservative"
+            votes,
+            assumes=criterion.measures and policy.aggregation.on_failure == "conservative",
+            of_panel=True,
         ),
     )
 
@@ -293,6 +295,7 @@ def _apply_condition(
         score_share=1.0,
         final_reason=reason,
         error=None,
+        verdicts=VerdictCounts(),
     )
 
 
@@ -358,7 +361,7 @@ def _final_reason(criterion: BaseCriterion, decision: Decision, votes: Sequence[
 
 def _criterion_error(decision: Decision, votes: Sequence[JudgeVote]) -> str | None:
     if decision.status == "not_asked":
-        return "no judge voted on this criterion"
+        return NO_VOTE
     failures = [f"{vote.judge_id}: {vote.error}" for vote in votes if vote.status == "failed"]
     return "; ".join(failures) if failures else None
 

@@ -117,7 +117,13 @@ class EnsembleCriterionReport:
         by_judge: dict[str, list[JudgeVote]] = {}
         for vote in self.votes:
             by_judge.setdefault(vote.judge_id, []).append(vote)
-        return {judge: count_verdicts(votes, assumes=assumes) for judge, votes in by_judge.items()}
+        if self.status == "not_applicable":
+            return dict.fromkeys(by_judge, VerdictCounts())
+        is_alone = len(by_judge) == 1
+        return {
+            judge: count_verdicts(votes, assumes=assumes, of_panel=is_alone)
+            for judge, votes in by_judge.items()
+        }
 
     @property
     def distinct_replies(self) -> dict[str, int]:
@@ -348,6 +354,11 @@ class EnsembleEvaluationReport:
 
 
 EvaluationReport = EnsembleEvaluationReport
+
+
+def run_headline(name: str, n_finished: int, n_unfinished: int) -> str:
+    """Return a run's name and, if items are unfinished, how many are finished and how many are not."""
+    return f"{name}: {n_finished:,} items finished, {n_unfinished:,} unfinished" if n_unfinished else name
 
 
 def verdicts_by_judge(reports: Iterable[EnsembleEvaluationReport]) -> dict[str, VerdictCounts]:

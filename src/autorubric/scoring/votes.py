@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from operator import attrgetter
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias
 
 from autorubric.criteria.values import Answer, CriterionVerdict, VerdictCounts, VoteStatus
 from autorubric.errors import TokenUsage
@@ -57,7 +57,9 @@ class JudgeVote:
             was omitted or the part is unknown.
         token_usage: Tokens spent, including retries; None if not counted.
         completion_cost: US dollars spent, including retries; None if unknown.
-        latency_seconds: Seconds from the request to the answer.
+        latency_seconds: Seconds from sending the last request to the answer.
+        wait_seconds: Seconds before that: in line under limits and budgets, between retries, and in earlier
+            requests for the vote.
         skipped: Whether the vote was skipped because it could not matter: the verdict was already decided, or
             the criterion was not escalated.
     """
@@ -87,6 +89,7 @@ class JudgeVote:
     token_usage: TokenUsage | None = None
     completion_cost: float | None = None
     latency_seconds: float | None = None
+    wait_seconds: float = 0.0
     skipped: bool = False
 
     @property
@@ -156,6 +159,8 @@ class VoteExchange(NamedTuple):
     request_id: str | None = None
     attempted: tuple[str, ...] = ()  # models called, in order; not stored in run folders
     cached: bool = False
+    # Number of requests to models that may still be sent for the vote; None if unknown; not stored either.
+    requests_left: int | None = None
 
 
 class VoteCast(NamedTuple):
@@ -205,9 +210,16 @@ def position_inconsistent(votes: Sequence[JudgeVote]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def count_verdicts(votes: Sequence[JudgeVote], *, assumes: bool) -> VerdictCounts:
-    """Count a criterion's votes by outcome."""
-    if [vote.status for vote in votes].count("answered") == len(votes):
+NO_VOTE: Final = "no judge voted on this criterion"
+
+
+def count_verdicts(votes: Sequence[JudgeVote], *, assumes: bool, of_panel: bool) -> VerdictCounts:
+    """Count votes on a criterion by outcome; if no judge of the panel voted, one verdict is lost."""
+    statuses = [vote.status for vote in votes]
+    if statuses.count("not_asked") == len(votes):
+        is_lost = of_panel and not any(vote.skipped for vote in votes)
+        return VerdictCounts(asked=1, lost=1, lost_cause=NO_VOTE) if is_lost else VerdictCounts()
+    if statuses.count("answered") == len(votes):
         return _all_answered(len(votes))
     outcomes: Counter[str] = Counter()
     causes: dict[str, str] = {}

@@ -62,8 +62,10 @@ def image_part(image: str | Path | bytes, *, sha256: str | None = None) -> dict[
         url = _data_url(image)
     elif isinstance(image, Path) or not _ADDRESS.fullmatch(image):
         try:
-            # Devices and pipes have no size, and could fill the memory.
-            with Path(image).open("rb") as file:
+            if (path := Path(image)).exists() and not path.is_file():
+                # A pipe would be waited for, and a device could fill the memory.
+                raise OSError("the path is a folder, a pipe or a device, not a regular file")
+            with path.open("rb") as file:
                 url = _data_url(file.read(LARGEST_IMAGE + 1))
         except (OSError, ValueError) as error:
             raise FileError.whole(image, f"no image: {error}") from None

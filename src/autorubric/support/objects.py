@@ -21,6 +21,12 @@ REASON_LENGTH: Final = 600
 SAME_ERRORS_TO_STOP: Final = 5
 """Number of consecutive calls that fail with the same error, after which a run or a critique pass stops."""
 
+NOT_ANSWERING: Final = (
+    f"{SAME_ERRORS_TO_STOP} time-outs in a row with one request in flight. Increase --timeout (timeout), or "
+    "check that the server is not busy with other work"
+)
+"""End of the error after which a run stops, because a local server does not answer."""
+
 _VARYING: Final = re.compile(r"[\w-]*\d[\w-]*")
 
 OwnerT = TypeVar("OwnerT")

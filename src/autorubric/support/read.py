@@ -38,6 +38,7 @@ _SPREADSHEETS: Final = (".xlsx", ".xls", ".xlsm", ".ods", ".numbers")
 
 # Dotted keys; the memory of the TOML library grows with the square of their number.
 _DOTTED: Final = re.compile(r"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+)++""")
+_LONE: Final = re.compile("[\ud800-\udfff]")
 _SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F]|\\U0000[dD][89a-fA-F]")
 
 
@@ -156,7 +157,7 @@ def parse_structured(
     try:
         document = _PARSERS[form](text, source)
         _check_depth(document.data)
-        _check_characters(text, document.data)
+        _check_characters(text, document.data, document.line_of)
     except SyntaxFault as fault:
         found = [Fault(path=path_text(f.path), message=f.message, line=f.line) for f in (fault, *fault.more)]
         raise error(source, found) from None
@@ -181,13 +182,30 @@ def _check_depth(data: Json) -> None:
         ]
 
 
-def _check_characters(text: str, data: Json) -> None:
+def _check_characters(
+    text: str, data: Json, line_of: Callable[[FilePath], int | None] = lambda path: None
+) -> None:
     if not _SURROGATE.search(text):
         return
     try:
         json.dumps(data, ensure_ascii=False).encode("utf-8")
     except UnicodeEncodeError:
-        raise SyntaxFault(r"a string contains an unpaired surrogate (\ud800 to \udfff)") from None
+        path = _surrogate_path(data, ())
+        what = (
+            r"the string contains an unpaired surrogate (\ud800 to \udfff), half of a character; replace it"
+        )
+        raise SyntaxFault(what, line_of(path or ()), path or ()) from None
+
+
+def _surrogate_path(data: Json, path: FilePath) -> FilePath | None:
+    """Return the path of the first string that has no UTF-8 encoding, as a value or a key."""
+    if isinstance(data, str):
+        return path if _LONE.search(data) else None
+    parts = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
+    found = (
+        (*path, key) if _LONE.search(str(key)) else _surrogate_path(one, (*path, key)) for key, one in parts
+    )
+    return next((one for one in found if one is not None), None)
 
 
 def _yaml_document(text: str, source: str) -> Document:

@@ -17,10 +17,12 @@ _BEGINS, _ENDS = ".autorubric-", ".tmp"
 
 
 def remove_abandoned(folder: Path) -> None:
-    """Remove temporary files of killed writers from a folder that no other process is writing to."""
-    for file in folder.glob(f"{_BEGINS}*{_ENDS}"):
-        with suppress(OSError):
-            file.unlink()
+    """Remove the temporary files of killed writers, which are no longer locked, from a folder."""
+    for path in folder.glob(f"{_BEGINS}*{_ENDS}"):
+        with suppress(OSError), path.open("ab") as file:
+            if _lock(file):
+                _close_on_windows(file)
+                path.unlink()
 
 
 def write_text_atomic(path: str | Path, text: str) -> None:
@@ -44,24 +46,41 @@ def write_parts_atomic(path: str | Path, parts: Iterable[bytes | memoryview]) ->
     """Write parts one after the other to `path`, replacing the file atomically."""
     # A link stays a link: the file that it points to is replaced.
     target = Path(os.path.realpath(path))
-    temporary = target.with_name(f"{_BEGINS}{uuid.uuid4().hex}{_ENDS}")
     try:
-        _replace(target, temporary, parts)
+        remove_abandoned(target.parent)
+        _replace(target, parts)
     except OSError as error:
         reason = "folder not found" if not target.parent.is_dir() else error.strerror or str(error)
         raise FileError.whole(path, f"the file cannot be written: {reason}") from None
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
-def _replace(target: Path, temporary: Path, parts: Iterable[bytes | memoryview]) -> None:
-    with temporary.open("xb") as file:
-        file.writelines(parts)
-        file.flush()
-        os.fsync(file.fileno())
-    if target.is_file():
-        shutil.copymode(target, temporary)
-    temporary.replace(target)
+def _replace(target: Path, parts: Iterable[bytes | memoryview]) -> None:
+    with _open_temporary(target) as file:
+        temporary = Path(file.name)
+        try:
+            file.writelines(parts)
+            file.flush()
+            os.fsync(file.fileno())
+            _close_on_windows(file)
+            if target.is_file():
+                shutil.copymode(target, temporary)
+            temporary.replace(target)
+        finally:
+            _close_on_windows(file)
+            temporary.unlink(missing_ok=True)
+
+
+def _open_temporary(target: Path) -> IO[bytes]:
+    """Return a new, locked file in the folder of `target`."""
+    while True:
+        file = target.with_name(f"{_BEGINS}{uuid.uuid4().hex}{_ENDS}").open("xb")
+        is_kept = True
+        # Some file systems have no locks, so that abandoned files stay there.
+        with suppress(OSError):
+            is_kept = _lock(file) and Path(file.name).exists()
+        if is_kept:
+            return file
+        file.close()  # another writer has just removed it
 
 
 class FileLock:
@@ -121,6 +140,12 @@ class FileLock:
         if self._file is not None:
             self._file.close()
             self._file = None
+
+
+def _close_on_windows(file: IO[bytes]) -> None:
+    """Close a file before it is renamed or removed, which Windows refuses for open files."""
+    if sys.platform == "win32":
+        file.close()
 
 
 if sys.platform == "win32":

@@ -117,6 +117,28 @@ def test_copies_and_dead_criteria_are_named() -> None:
     json.dumps(found.to_dict(), allow_nan=False)
 
 
+def test_coin_flips_are_not_called_redundant_or_weak() -> None:
+    """Of 190 pairs on 12 items some correlate by .7; copies on 80 items are shown to be redundant."""
+    rng = np.random.default_rng(0)
+    coins = item_analysis(_rows(rng.integers(0, 2, (12, 20))), n_draws=1)
+    assert coins.redundant and all(number(one.correlation.low) < 0.7 for one in coins.redundant)
+    assert coins.summary().startswith("The weakest correlation with the rest is not shown")
+    copied = rng.integers(0, 2, (80, 4))
+    found = item_analysis(_rows(np.column_stack([copied, copied[:, 0]])), n_draws=1)
+    assert found.summary().startswith("Check c0 and c4 first: they are redundant (|r| 1.000 [0.8")
+    reversed_copy = item_analysis(_rows(np.column_stack([copied, 1 - copied[:, 0]])), n_draws=1)
+    assert "c0 and c4 first: they are redundant (|r| 1.000 [0.8" in reversed_copy.summary()
+
+
+def test_the_weakest_criterion_needs_an_interval() -> None:
+    """A coin among criteria that follow the text is the weakest."""
+    rng = np.random.default_rng(2)
+    quality = rng.random((100, 1))
+    answers = np.column_stack([rng.random((100, 4)) < quality, rng.random(100) < 0.5]).astype(int)
+    found = item_analysis(_rows(answers), n_draws=1)
+    assert found.summary().startswith("Check c4 first: it has the weakest correlation with the rest, r = ")
+
+
 def test_few_items_make_no_redundant_pair() -> None:
     """Criteria that agree on nine items are not called redundant; on ten they are."""
     alike = np.array([[0, 0], [1, 1]] * 5)

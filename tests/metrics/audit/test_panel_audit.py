@@ -34,8 +34,31 @@ def test_error_correlations_by_hand() -> None:
     mean = 2 * (-0.5 / 0.75**0.5) / 3
     assert found.mean_correlation == pytest.approx(mean)
     assert found.effective_judges == pytest.approx(3 / (1 + 2 * mean))
-    assert "of 3 (above 3 because the judges' errors are negatively correlated)" in found.summary()
+    assert "that the judges' errors are negatively correlated is not shown" in found.summary()
     assert [one.per_criterion["c"].value for one in found.correlations] == list(pooled.values())
+
+
+def test_what_the_audit_says_comes_from_intervals() -> None:
+    """Rare errors that never coincide show no negative correlation; errors that exclude each other do."""
+    rng = np.random.default_rng(0)
+    truth = [1] * 60
+    rare = {name: [int(at not in (place, place + 1, place + 2)) for at in range(60)] for name, place in
+            (("a", 0), ("b", 10))}  # fmt: skip
+    found = panel_audit(binary_rows(truth, rare), n_resamples=200)
+    assert number(found.mean_correlation.value) < 0 < number(found.mean_correlation.high)
+    assert "negatively correlated is not shown" in found.summary()
+    first = rng.integers(0, 2, 60)
+    second = np.where(rng.random(60) < 0.1, first, 1 - first)
+    exclusive = binary_rows(truth, {"a": first.tolist(), "b": second.tolist()})
+    found = panel_audit(exclusive, n_resamples=200)
+    assert "it is above 2 because the judges' errors are negatively correlated (mean error" in found.summary()
+    # Two judges of equal quality: a point estimate would always call the panel better or worse.
+    same = {name: noisy(truth, 0.2, rng) for name in "ab"}
+    assert "is better or worse than its best single judge" in panel_audit(binary_rows(truth, same)).summary()
+    better = {name: noisy(truth * 5, 0.3, rng) for name in "abcde"}
+    assert "The panel is better than its best single judge" in (
+        panel_audit(binary_rows(truth * 5, better), n_resamples=200).summary()
+    )
 
 
 def test_leaving_judges_out_by_hand() -> None:

@@ -9,6 +9,7 @@ import pytest
 import statsmodels.formula.api as formula
 from hypothesis import given, settings, strategies as st
 from pandas import DataFrame
+from scipy.stats import f
 from statsmodels.stats.anova import anova_lm
 
 from autorubric.errors import ArgumentError
@@ -165,6 +166,26 @@ def test_the_plan_is_the_smallest() -> None:
     assert number(plan.reached) >= 0.8
     assert all(phi(j, s) < 0.8 for j in range(1, votes) for s in range(1, 11) if j * s < votes)
     assert number(study.plan_g.judges) <= plan.judges
+
+
+def test_the_plan_has_an_interval() -> None:
+    """The interval of G is that of F (Feldt 1965), and the plan says how many judges are sure."""
+    votes = _cube(3, (1.0, 0.3, 0.5, 0.8), (60, 4, 1))
+    found = variance_components(value_rows(votes), n_resamples=20_000)
+    plan = found.per_criterion["c"].plan_g
+    cube = votes[:, :, 0]
+    rest = cube - cube.mean(0) - cube.mean(1, keepdims=True) + cube.mean()
+    ratio = 4 * cube.mean(1).var(ddof=1) / ((rest**2).sum() / (59 * 3))
+    ends = [(ratio / f.ppf(q, 59, 177) - 1) / 4 for q in (0.975, 0.025)]
+    assert plan.judges is not None
+    wanted = [odds * plan.judges / (1 + odds * plan.judges) for odds in ends]
+    assert (plan.low, plan.high) == pytest.approx(wanted, abs=0.004)
+    found = variance_components(value_rows(np.clip(np.rint(3 + votes), 1, 5).astype(int)), n_resamples=200)
+    score = found.score.plan
+    assert number(score.low) < 0.8 <= number(score.reached) < number(score.high)
+    assert number(score.sure_judges) > number(score.judges)
+    assert f"may reach 0.8, which is not shown (Φ of the plan {score.reached:.3f} [" in found.summary()
+    assert f"{score.sure_judges} judges reach it at the lower limit" in " ".join(found.summary().split())
 
 
 def test_phi_by_brennans_formula() -> None:

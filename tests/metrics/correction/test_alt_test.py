@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import ttest_1samp
+from scipy.stats import binom, ttest_1samp
 from statsmodels.stats.multitest import multipletests
 
 from autorubric.errors import ArgumentError
 from autorubric.metrics import alt_test, wilson
-from tests.metrics.asserting import brackets
+from tests.metrics.asserting import brackets, number
 from tests.proof.real_data import cells
 
 
@@ -78,7 +78,7 @@ def test_a_table_by_hand() -> None:
     has 0, A has 1: d = 1. On items 31-40 B says 1 and C 0: judge and A both have 1/2: tie. So mean d = 1/40,
     W_f = 39/40; the same for B. Against C: the slip d = 1; on the last ten the judge agrees with both, C with
     none: d = -1; mean d = (1 - 10)/40 = -9/40, W_f = 39/40. ρ = 39/40.
-    t for A with s² = (1/40)(39/40)·40/39 = 1/40: (1/40 - 0.2)/√(1/1600) = -0.175·40 = -7.
+    One difference is too few for the t test; exactly, p for A is P(Binomial(40, 0.2) ≤ 1) = 0.8^39 (0.8 + 8).
     """
     judge = [0] + [1] * 39
     humans = [[1, 1, 1]] * 30 + [[1, 1, 0]] * 10
@@ -87,7 +87,7 @@ def test_a_table_by_hand() -> None:
     assert (float(a.advantage), float(a.human_advantage)) == (39 / 40, 1.0)
     assert (float(c.advantage), float(c.human_advantage)) == (39 / 40, 30 / 40)
     assert found.advantage == pytest.approx(39 / 40)
-    assert a.p_value == pytest.approx(1.05e-8, rel=0.05)  # P(t_39 < -7)
+    assert a.p_value == pytest.approx(0.8**39 * 8.8) and a.t_test is None
     assert found.winning_rate == 1.0
     assert found.passed
 
@@ -98,6 +98,51 @@ def test_differences_that_do_not_vary() -> None:
     assert alt_test([1] * 35, humans, epsilon=0.1).winning_rate == 1.0
     assert alt_test([1] * 35, humans, epsilon=0.0).winning_rate == 0.0
     assert alt_test([0] * 35, humans, epsilon=0.2).winning_rate == 0.0
+
+
+@pytest.mark.parametrize("cluster", [None, [at // 2 for at in range(60)]])
+def test_differences_that_do_not_vary_have_the_exact_bound(cluster: list[int] | None) -> None:
+    """That no difference of 30 favours the annotator has a probability of at most 0.99³⁰ = .74 at ε = .01."""
+    n = 30 if cluster is None else 60
+    found = alt_test([1] * n, [[1, 1, 1]] * n, epsilon=0.01, cluster=cluster)
+    assert found.per_annotator["0"].p_value == pytest.approx(0.99**30)
+    assert not found.passed and "cannot" not in found.summary()
+
+
+def test_few_differences_are_tested_exactly() -> None:
+    """Against unanimous annotators, 3 slips in 30 have p = P(Binomial(30, .2) ≤ 3); t would give .04."""
+    judge, people = [0] * 3 + [1] * 27, [[1, 1, 1]] * 30
+    one = alt_test(judge, people).per_annotator["0"]
+    assert one.p_value == pytest.approx(binom.cdf(3, 30, 0.2)) and one.wins is False
+    # With a difference in the judge's favour, the likeliest rates are (ε + q, q), of which q is not 0.
+    mixed = [[1, 1, 1]] * 28 + [[1, 1, 0]] * 2
+    one = alt_test([0] * 12 + [1] * 18, mixed, epsilon=0.1).per_annotator["2"]
+    q = max(
+        np.linspace(1e-6, 0.45, 100_001),
+        key=lambda q: 12 * np.log(0.1 + q) + 2 * np.log(q) + 16 * np.log(1 - 0.1 - 2 * q),
+    )
+    p = sum(
+        binom.pmf(y, 30, q) * binom.cdf(min(10 + y, 30 - y), 30 - y, (0.1 + q) / (1 - q)) for y in range(31)
+    )
+    assert one.p_value == pytest.approx(p, rel=1e-3)
+
+
+def test_a_judge_that_does_not_pass_is_not_called_worse_without_evidence() -> None:
+    """As good as the annotators on 30 items: not shown, with the smallest gap; always wrong: cannot."""
+    rng = np.random.default_rng(1)
+    truth = rng.integers(0, 2, 30)
+    people = np.column_stack([np.where(rng.random(30) < 0.8, truth, 1 - truth) for _ in range(3)])
+    judge = np.where(rng.random(30) < 0.75, truth, 1 - truth)
+    found = alt_test(judge, people, epsilon=0.05)
+    assert found.passed is False and found.smallest_gap is not None
+    assert "replace an annotator is not shown" in found.summary() and "n = 30" in found.summary()
+    assert f"smallest gap below epsilon that these items could show is {found.smallest_gap:.3f}" in (
+        found.summary()
+    )
+    # A mean difference lower by the gap wins against two of the three, at Benjamini and Yekutieli's level.
+    assert number(found.gap.low) < 0.05 < 0.05 + found.smallest_gap
+    wrong = alt_test([0] * 35, [[1, 1, 1]] * 35)
+    assert "The judge cannot replace an annotator" in wrong.summary()
 
 
 def test_annotators_with_few_items_are_left_out() -> None:

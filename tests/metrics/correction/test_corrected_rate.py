@@ -72,6 +72,19 @@ def test_interval_of_lang_and_reiczigel_by_hand() -> None:
     assert found.high == pytest.approx(min(1.0, rate + shift + half))
 
 
+def test_the_interval_is_clipped_after_its_shift() -> None:
+    """Below 0, the rate is shifted as it is: 2 of 100 passes with sp 16 of 20 by the judge."""
+    found = corrected_rate([1] * 2 + [0] * 98, *counted((18, 20), (16, 20)))
+    n = 100 + Z * Z
+    p, se, sp = (2 + Z * Z / 2) / n, 19 / 22, 17 / 22
+    rate = (p + sp - 1) / (se + sp - 1)
+    errors = p * (1 - p) / n + rate**2 * se * (1 - se) / 22 + (1 - rate) ** 2 * sp * (1 - sp) / 22
+    shift = 2 * Z * Z * (rate * se * (1 - se) / 22 - (1 - rate) * sp * (1 - sp) / 22)
+    assert rate < 0
+    assert found.high == pytest.approx(max(0.0, rate + shift + Z * math.sqrt(errors) / (se + sp - 1)))
+    assert "clipped after the shift" in found.method
+
+
 def test_bootstrap_is_near_the_closed_form() -> None:
     """With many labels both intervals of rogan-gladen agree, and the bootstrap keeps its seed."""
     rng = np.random.default_rng(5)
@@ -167,18 +180,90 @@ def test_uninformative_judge_is_refused() -> None:
 
 
 @pytest.mark.parametrize("array", [list, np.array])
-def test_what_is_no_answer_is_missing(array: Any) -> None:
-    """NA, N/A, CANNOT_ASSESS and INVALID, in any case, leave out the item on either side."""
-    truth, verdicts = ["MET"] * 20 + ["UNMET"] * 20, ["MET"] * 18 + ["UNMET"] * 22
-    plain = corrected_rate(["MET", "UNMET", "MET"], truth, verdicts)
-    no_answers = ["NA", "N/A", "CANNOT_ASSESS", "invalid"]
+@pytest.mark.parametrize("method", ["rogan-gladen", "ppi++"])
+def test_what_is_no_answer_is_an_abstention(array: Any, method: Any) -> None:
+    """NA, N/A and CANNOT_ASSESS, in any case, are one answer; only INVALID leaves out the item."""
+    truth, verdicts = ["MET"] * 40 + ["UNMET"] * 40, ["MET"] * 34 + ["UNMET"] * 46
+    plain = corrected_rate(
+        [*["MET", "UNMET", "MET"] * 20, *["NA"] * 3], [*truth, "MET"], [*verdicts, "NA"], method=method
+    )
     found = corrected_rate(
-        array(["MET", *no_answers, "UNMET", "MET"]),
-        array([*truth, *no_answers, "MET"]),
-        array([*verdicts, *["MET"] * 4, "NA"]),
+        array([*["MET", "UNMET", "MET"] * 20, "na", "N/A", "CANNOT_ASSESS", "invalid"]),
+        array([*truth, "MET", "MET"]),
+        array([*verdicts, "INVALID", "cannot_assess"]),
+        method=method,
     )
     assert (found.value, found.low, found.high) == (plain.value, plain.low, plain.high)
-    assert (found.n, found.n_calibration, found.n_missing) == (3, 40, 9)
+    assert (found.n, found.n_calibration, found.n_missing) == (60, 80, 6)
+    assert (found.n_abstained, found.n_calibration_abstained) == (3, 1)
+
+
+def abstaining(n: int, rng: np.random.Generator) -> tuple[Any, Any]:
+    """Labels, and a judge that is right on .85 and abstains on 4% of the passes and 40% of the failures."""
+    truth = (rng.random(n) < 0.6).astype(int)
+    judged = np.where(rng.random(n) < 0.85, truth, 1 - truth).astype(object)
+    judged[rng.random(n) < np.where(truth == 1, 0.04, 0.4)] = "CANNOT_ASSESS"
+    return truth, judged
+
+
+def test_abstentions_are_a_third_row_by_hand() -> None:
+    """The rate is weighted least squares on three answers, with the weights 1 / (count + 1/2)."""
+    truth, judged = abstaining(200, np.random.default_rng(3))
+    _, tested = abstaining(900, np.random.default_rng(4))
+    found = corrected_rate(tested, truth, judged)
+    answers: list[Any] = [1, 0, "CANNOT_ASSESS"]
+    of_pass, of_fail, q = (
+        np.array([np.mean([one == answer for one in column]) for answer in answers])
+        for column in (judged[truth == 1], judged[truth == 0], tested)
+    )
+    weights = 1 / (np.array([sum(one == a for one in [*judged, *tested]) for a in answers]) + 0.5)
+    apart = (of_pass - of_fail) * weights
+    wanted = apart @ (q - of_fail) / (apart @ (of_pass - of_fail))
+    assert found == pytest.approx(wanted)
+    assert found.labelled_only == truth.mean()
+    assert found.sensitivity == pytest.approx(of_pass[0])
+    share = found.n / 900
+    assert f"the judge's own rate is {found.raw:.3f}" in found.summary()
+    assert f"on the {share:.0%} of items it answered" in found.summary()
+
+
+def test_ppi_takes_abstentions_as_one_half() -> None:
+    """The same value and λ as numbers 0, 1/2 and 1 in the formulas, with every label."""
+    truth, judged = abstaining(200, np.random.default_rng(3))
+    _, tested = abstaining(900, np.random.default_rng(4))
+    found = corrected_rate(tested, truth, judged, method="ppi++")
+    f, g = (
+        np.array([0.5 if one == "CANNOT_ASSESS" else one for one in column], float)
+        for column in (judged, tested)
+    )
+    lam = np.cov(truth, f, ddof=0)[0, 1] / ((1 + 200 / 900) * np.concatenate([f, g]).var(ddof=1))
+    assert found.lam == pytest.approx(lam)
+    assert found == pytest.approx(lam * g.mean() + (truth - lam * f).mean())
+    assert width(found) < width(found.labelled_only)
+
+
+@pytest.mark.parametrize("method", ["rogan-gladen", "ppi++"])
+def test_the_true_rate_is_covered_whatever_the_judge_leaves_out(method: Any) -> None:
+    """Sixty worlds with a true rate of .60, of which the share among answered items is .70."""
+    held, raw = 0, []
+    for seed in range(60):
+        truth, judged = abstaining(1000, np.random.default_rng(seed))
+        found = corrected_rate(judged[200:], truth[:200], judged[:200], method=method)
+        held += number(found.low) <= 0.6 <= number(found.high)
+        raw.append(number(found.raw.value))
+    assert held >= 53
+    assert np.mean(raw) > 0.62
+
+
+@pytest.mark.parametrize("method", ["rogan-gladen", "ppi++"])
+def test_items_without_a_true_answer_are_not_in_the_rate(method: Any) -> None:
+    """A judge that says NA exactly where labels do leaves the rate of the others, .75 of them passes."""
+    truth = ["MET"] * 60 + ["UNMET"] * 20 + ["NA"] * 40
+    found = corrected_rate([*["MET"] * 150, *["UNMET"] * 50, *["NA"] * 100], truth, truth, method=method)
+    assert found == pytest.approx(0.75, abs=0.01)
+    assert found.labelled_only == 0.75
+    assert found.n_unanswered_labels == 40
+    assert brackets(found)
 
 
 def test_summary_says_the_rate_first() -> None:
@@ -306,13 +391,14 @@ def test_one_cluster_has_no_interval() -> None:
     assert (found.low, found.reason) == (None, "too_few_units")
 
 
-def test_missing_verdicts_are_left_out_and_counted() -> None:
-    """None drops an item under test, or a labelled pair."""
+def test_missing_labels_are_left_out_and_counted() -> None:
+    """None drops a labelled pair; without a verdict, it is an abstention."""
     truth, verdicts = counted((18, 20), (16, 20))
-    plain = corrected_rate([1, 1, 0], truth, verdicts)
-    holes = corrected_rate([1, None, 1, 0], [*truth, None, 1], [*verdicts, 1, "CANNOT_ASSESS"])
+    plain = corrected_rate([1, "CANNOT_ASSESS", 1, 0], [*truth, 1], [*verdicts, "NA"])
+    holes = corrected_rate([1, None, 1, 0], [*truth, None, 1], [*verdicts, 1, math.nan])
     assert (holes.value, holes.low, holes.high) == (plain.value, plain.low, plain.high)
     assert (holes.n_missing, holes.n, holes.n_calibration) == (3, 3, 40)
+    assert (holes.n_abstained, holes.n_calibration_abstained) == (1, 1)
 
 
 def test_result_serialises() -> None:

@@ -117,6 +117,63 @@ def test_covariance_of_criteria_is_kept() -> None:
     assert number(found.score.se) == pytest.approx(sum(errors) / 2, rel=0.05)
 
 
+@pytest.mark.parametrize("method", ["rogan-gladen", "ppi++"])
+def test_abstentions_are_a_third_answer(method: Any) -> None:
+    """The same value as `corrected_rate`, with every label; the summary counts the abstentions."""
+    rng = np.random.default_rng(7)
+    truth = (rng.random(500) < 0.6).astype(int)
+    judged = np.where(rng.random(500) < 0.85, truth, 1 - truth)
+    said = [WORD[int(v)] for v in judged]
+    for at in np.flatnonzero(rng.random(500) < np.where(truth == 1, 0.04, 0.4)):
+        said[at] = "CANNOT_ASSESS"
+    truths = [{"clear": WORD[int(v)]} if i < 200 else None for i, v in enumerate(truth)]
+    found = corrected_score(
+        scored(*[[report(BINARY, one)] for one in said]), labelled([BINARY], *truths), method=method
+    )
+    tested = said[200:] if method == "ppi++" else said
+    wanted = corrected_rate(tested, truth[:200], said[:200], method=method)
+    assert found.score == pytest.approx(float(wanted))
+    assert found.labelled_only == pytest.approx(truth[:200].mean())
+    n_abstained = said.count("CANNOT_ASSESS")
+    assert (found.n_items, found.n_labelled, found.n_abstained, found.n_unjudged) == (
+        500,
+        200,
+        n_abstained,
+        0,
+    )
+    assert f"items with abstentions {n_abstained}" in " ".join(found.summary().split())
+    assert f"on the {1 - n_abstained / 500:.0%} of items they answered" in found.summary()
+
+
+def test_item_scores_keep_the_labels_of_abstentions() -> None:
+    """An item without a score because of abstentions counts as 1/2 beside its label: λ in numpy."""
+    said = ["MET"] * 60 + ["CANNOT_ASSESS"] * 30 + ["UNMET"] * 60
+    truths = [{"clear": "MET" if i % 5 else "UNMET"} if i % 2 else None for i in range(150)]
+    scores = [{"MET": 1.0, "UNMET": 0.0}.get(one) for one in said]
+    graded = scored(*[[report(BINARY, one)] for one in said])
+    for one, score in zip(graded.item_results, scores, strict=True):
+        one.report.node_scores[""] = score
+    found = corrected_score(graded, labelled([BINARY], *truths), method="ppi++", on="items", lam=1.0)
+    f = np.array([0.5 if score is None else score for score in scores])
+    y = np.array([bool(i % 5) for i in range(150)])
+    known = np.arange(150) % 2 == 1
+    assert found.score == pytest.approx(f[~known].mean() + (y - f)[known].mean())
+    assert (found.n_labelled, found.n_abstained) == (75, 30)
+
+
+def test_na_labels_are_a_true_answer_without_a_value() -> None:
+    """A judge that is always right, NA included, leaves the mean of the labels that have an answer."""
+    answers = ["high"] * 40 + ["low"] * 20 + ["some"] * 20 + ["n/a"] * 40
+    truths = [{"depth": one} if i % 2 else None for i, one in enumerate(answers)]
+    found = corrected_score(
+        scored(*[[report(ORDINAL, one)] for one in answers]), labelled([ORDINAL], *truths)
+    )
+    assert found.score == pytest.approx((40 + 8) / 80)
+    assert found.per_criterion["depth"].distribution == pytest.approx(
+        {"low": 0.25, "some": 0.25, "high": 0.5}
+    )
+
+
 def test_options_by_hand() -> None:
     """Three options, M inverted: of 10 low the judge calls 8 low and 2 some, some and high it gets right.
 

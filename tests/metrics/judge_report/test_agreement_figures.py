@@ -184,6 +184,15 @@ def test_abstentions_are_left_out_and_counted() -> None:
     assert number(told.kappa.value) == pytest.approx((4 / 6 - 20 / 36) / (1 - 20 / 36))
 
 
+def test_answers_to_labels_without_one_are_counted() -> None:
+    """The judge answers one of two NA labels; a category of their own, they are pairs like others."""
+    truth, pred = ["MET", "NA", "NA", "UNMET"], ["MET", "UNMET", "NA", "UNMET"]
+    found = agreement(truth, pred, scale=Binary())
+    assert found.abstentions.n_answered == 1
+    assert "units without a true answer that the judge answered" in found.summary()
+    assert agreement(truth, pred, scale=Binary(), abstain="as_category").abstentions.n_answered == 0
+
+
 def test_abstentions_as_a_category_leave_no_order() -> None:
     """They get a row and a column; figures that need an order are None and say so."""
     found = agreement(*ABSTAINING, scale=DEPTH, abstain="as_category")

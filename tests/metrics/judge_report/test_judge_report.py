@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from autorubric import CriterionGrader, evaluate_sync
 from autorubric.criteria import Criterion
-from autorubric.datasets import RubricDataset
+from autorubric.datasets import DataItem, RubricDataset
 from autorubric.errors import ArgumentError
-from autorubric.metrics import Binary, Interval, JudgeReport, human_ceiling, judge_report
+from autorubric.judges import FunctionJudge
+from autorubric.metrics import Binary, Interval, JudgeReport, compute_metrics, human_ceiling, judge_report
 from autorubric.rubric import Rubric
+from autorubric.support.blocks import TableBlock
 from tests.metrics.asserting import brackets, number
 from tests.metrics.judge_report.tables import SCALES, drawn_table, labels
 from tests.metrics.reports import BINARY, ORDINAL, Ordering, labelled, report, run
@@ -44,6 +48,56 @@ def test_people_against_people_stand_beside_the_judges() -> None:
     assert brackets(ceiling.pooled.kappa)
     text = found.summary()
     assert "people" in text and "each against the others" in text
+
+
+def test_a_judge_like_a_person_is_shown_in_a_persons_place() -> None:
+    """Against labels on which both people agree it looks far better; in a person's place it is like them."""
+    rng = np.random.default_rng(4)
+    right = rng.integers(0, 2, 600)
+    people = {who: np.where(rng.random(600) < 0.75, right, 1 - right) for who in ("h0", "h1", "j")}
+    rows = [
+        row
+        for who, said in people.items()
+        for row in labels(
+            "judge" if who == "j" else "human", who, "clear", np.array(["UNMET", "MET"])[said].tolist()
+        )
+    ]
+    found = judge_report(rows, n_resamples=100)
+    ceiling = found.human_ceiling
+    assert ceiling is not None
+    person, in_place = (number(one.kappa.value) for one in (ceiling.macro, ceiling.in_place["j"]))
+    assert number(found.per_judge["j"].macro.kappa.value) - person > 0.1
+    assert abs(in_place - person) < 0.05
+    assert in_place - person == pytest.approx(number(ceiling.gap["j"].kappa.value))
+    expected = []
+    for at, who in enumerate(("h0", "h1")):
+        table = list(zip(*(people["j" if one == who else one].tolist() for one in ("h0", "h1")), strict=True))
+        replaced = human_ceiling(table, stat="kappa", n_resamples=5).per_human
+        expected.append(number(list(replaced.values())[at].value))
+    assert in_place == pytest.approx(np.mean(expected))
+    assert number(ceiling.in_place_per_criterion["j"]["clear"].kappa.value) == pytest.approx(in_place)
+    blocks = {block.title: block for block in found.blocks() if isinstance(block, TableBlock)}
+    shown = next(block for title, block in blocks.items() if title.startswith("People and raters"))
+    assert [row[0] for row in shown.rows] == ["annotators (each against the others)", "panel", "j"]
+    for title, block in blocks.items():
+        if block is not shown:
+            assert not any("annotators" in str(row[0]) for row in block.rows), title
+
+
+def test_the_mean_difference_of_scores_is_not_called_a_bias(tmp_path: Path) -> None:
+    """It depends on the base rate, so a judge with symmetric errors has one."""
+    rubric = Rubric([Criterion(name="clear", requirement="It is clear.")])
+    items = [
+        DataItem(id=str(at), submission="x", ground_truth={"clear": ("MET", "UNMET")[at % 4 == 0]})
+        for at in range(20)
+    ]
+    grader = CriterionGrader(judges=[FunctionJudge(function=lambda request: "MET", judge_id="j")])
+    graded = evaluate_sync(
+        RubricDataset(rubric=rubric, items=items), grader, experiments_dir=tmp_path, show_progress=False
+    )
+    for made in (judge_report(graded, n_resamples=20), compute_metrics(graded, graded.dataset)):
+        text = made.summary()
+        assert "p of the mean difference" in text and "bias p" not in text
 
 
 def test_ceiling_of_numbers_is_against_the_mean_of_the_others() -> None:

@@ -12,7 +12,7 @@ from scipy.stats import ttest_rel
 from autorubric import Criterion, CriterionGrader, DataItem, EvalResult, Rubric, RubricDataset, evaluate_sync
 from autorubric.errors import ArgumentError
 from autorubric.judges import FunctionJudge, JudgeRequest
-from autorubric.metrics import run_difference
+from autorubric.metrics import pass_at_k, run_difference
 
 RUBRIC = Rubric(
     [
@@ -120,3 +120,56 @@ def test_one_item_says_nothing(tmp_path: Path) -> None:
     """Below two pairs it cannot be told whether scores fell."""
     found = run_difference(graded(tmp_path, "a", 2, ["sun"]), graded(tmp_path, "b", 3, ["sun"]))
     assert found.score.difference.ci is None and found.regressed is None
+
+
+def _bare(tmp_path: Path, name: str, items: list[dict[str, Any]]) -> EvalResult:
+    """A run on items without ids of a judge that likes texts with more than three letters."""
+
+    def judge(request: JudgeRequest) -> str:
+        return "MET" if len(str(request.submission.text)) > 3 else "UNMET"
+
+    grader = CriterionGrader(judges=[FunctionJudge(function=judge, judge_id="own")])
+    dataset = RubricDataset(rubric=[{"name": "long", "requirement": "It is long."}], items=items)
+    return evaluate_sync(dataset, grader, experiment_name=name, experiments_dir=tmp_path, show_progress=False)
+
+
+@pytest.mark.parametrize("prompted", [True, False])
+def test_items_without_ids_are_paired_by_prompt_or_text(prompted: bool, tmp_path: Path) -> None:
+    """The same data in another order give no difference, with prompts and without."""
+    items = [{"submission": word} | ({"prompt": f"Say {word}."} if prompted else {}) for word in WORDS]
+    found = run_difference(_bare(tmp_path, "a", items), _bare(tmp_path, "b", items[::-1]))
+    assert (found.n_items, found.n_only_baseline, found.n_only_run) == (len(WORDS), 0, 0)
+    assert (found.score.difference.mean_bias, found.score.difference.std_bias) == (0.0, 0.0)
+
+
+def test_items_without_ids_are_paired_by_position_only_under_equal_prompts(tmp_path: Path) -> None:
+    """New texts for the same prompts are paired by position, and those of a shuffled table by prompt."""
+    items = [{"prompt": f"Say {word}.", "submission": word} for word in WORDS]
+    longer = [{**one, "submission": one["submission"] + "!"} for one in items]
+    before = _bare(tmp_path, "a", items)
+    straight = run_difference(before, _bare(tmp_path, "b", longer))
+    shuffled = run_difference(before, _bare(tmp_path, "c", [*longer[3:], *longer[:2]]))
+    # Sun, ice, elm and egg become long; the shuffled table lacks house.
+    assert straight.score.difference.mean_bias == 4 / 8
+    assert shuffled.score.difference.mean_bias == 4 / 7
+    assert (shuffled.n_items, shuffled.n_only_baseline) == (7, 1)
+    turned = [{"submission": "Fine.", "prompt": str(at // 2)} for at in range(4)]
+    with pytest.raises(ArgumentError, match="prompts repeat, so that they cannot be paired"):
+        run_difference(_bare(tmp_path, "d", turned), _bare(tmp_path, "e", turned[::-1]))
+
+
+def test_conversations_without_ids_are_paired_by_their_first_turns(tmp_path: Path) -> None:
+    """The turns before the first reply are the prompt of a conversation."""
+    talks = [
+        {"submission": [{"role": "user", "content": f"Say {word}."}, {"role": "assistant", "content": word}]}
+        for word in WORDS
+    ]
+    found = run_difference(_bare(tmp_path, "a", talks), _bare(tmp_path, "b", talks[::-1]))
+    assert (found.n_items, found.score.difference.std_bias) == (len(WORDS), 0.0)
+
+
+def test_trials_without_ids_are_of_the_same_prompt(tmp_path: Path) -> None:
+    """Runs of one trial each are joined by prompt, in whichever order their items are."""
+    items = [{"prompt": f"Say {word}.", "submission": word} for word in WORDS]
+    found = pass_at_k([_bare(tmp_path, "a", items), _bare(tmp_path, "b", items[::-1])], 2)
+    assert (found.pass_at_k.value, found.pass_hat_k.value) == (0.5, 0.5)

@@ -51,7 +51,8 @@ def test_davidsons_ties_are_those_of_a_general_optimiser() -> None:
         *[("a", "b", "a")] * 5, *[("b", "a", "b")] * 2, *[("a", "b", None)] * 4,
         *[("b", "c", "b")] * 3, *[("c", "b", "c")] * 3, *[("c", "a", None)] * 2, ("a", "c", "a"),
     ]  # fmt: skip
-    found = bradley_terry(comparisons, ties="davidson")
+    found = bradley_terry(comparisons)
+    assert found == bradley_terry(comparisons, ties="davidson")
     best = minimize(likelihood, np.zeros(4), args=(comparisons, ["a", "b", "c"]), tol=1e-10)
     assert found.strengths is not None and found.tie_strength is not None
     assert list(found.strengths.values()) == pytest.approx(list(best.x[:3] - best.x[:3].mean()), abs=1e-4)
@@ -60,7 +61,7 @@ def test_davidsons_ties_are_those_of_a_general_optimiser() -> None:
 
 def test_a_tie_is_half_a_win() -> None:
     """One win and two ties are two wins to one."""
-    found = bradley_terry([("a", "b", "a"), ("a", "b", None), ("b", "a", None)])
+    found = bradley_terry([("a", "b", "a"), ("a", "b", None), ("b", "a", None)], ties="half")
     assert found.strengths is not None
     assert found.strengths["a"] - found.strengths["b"] == pytest.approx(math.log(2))
     assert found.tie_strength is None
@@ -88,11 +89,25 @@ def test_players_that_are_not_connected_are_named() -> None:
 )
 def test_ties_without_enough_wins_have_no_strength(comparisons: Any, options: Any) -> None:
     """The result says so instead of returning where the search stopped; half wins have a maximum."""
-    found = bradley_terry(comparisons, ties="davidson", **options)
+    found = bradley_terry(comparisons, **options)
     assert (found.strengths, found.tie_strength, found.unconnected) == (None, None, ())
     assert found.reason is not None and "too few wins" in found.reason
     assert {one.reason for one in found.estimates.values()} == {"not_connected"}
-    assert bradley_terry(comparisons, **options).strengths is not None
+    assert bradley_terry(comparisons, ties="half", **options).strengths is not None
+
+
+def test_the_model_of_ties_is_covered_and_half_wins_are_not() -> None:
+    """Players 1.5 apart with ties in four of ten games: half wins shrink the difference."""
+    chances = np.exp([0.75, -0.75, np.log(1.5)])
+    rng, held = np.random.default_rng(0), {"davidson": 0, "half": 0}
+    for _ in range(100):
+        winners = rng.choice(["a", "b", None], size=200, p=chances / chances.sum())
+        games = [("a", "b", winner) for winner in winners]
+        for ties in held:
+            found = bradley_terry(games, ties=ties).difference("a", "b")  # type: ignore[arg-type]
+            held[ties] += (found.low or 0) <= 1.5 <= (found.high or 0)
+    assert held["davidson"] >= 88
+    assert held["half"] <= 47
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from statistics import fmean
 from typing import Any, Final, TypeAlias
 
@@ -321,14 +322,14 @@ class SchemaCritic:
             TeacherQuestion(
                 prompt_of=lambda output: critique_prompt(self.template, self.schema, draft, output=output),
                 output=draft.output_text,
-                read=self._read,
+                read=partial(self._read, draft.output_text),
                 schema=self.schema.on_the_wire,
             )
         )
 
-    def _read(self, text: str) -> dict[str, Json]:
+    def _read(self, material: str, text: str) -> dict[str, Json]:
         try:
-            critique: dict[str, Json] = parse_reply_json(text)
+            critique: dict[str, Json] = parse_reply_json(text, material=material)
         except ReplyError as error:
             # JSON that is not an object was parsed but is not a critique.
             if is_strict_json(text):

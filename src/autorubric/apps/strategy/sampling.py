@@ -198,7 +198,7 @@ class _ReadsStrings(BaseCriterion):
     def read(self, reply: Any, shown: Shown | None = None) -> Answer:
         if isinstance(reply, str):
             with suppress(ReplyError):
-                reply = parse_reply(reply)
+                reply = parse_reply(reply, bare=True).payload
         return super().read(reply, shown)
 
 

@@ -11,17 +11,16 @@ import numpy as np
 from autorubric.criteria.values import Submission
 from autorubric.errors import ArgumentError
 from autorubric.metrics.audit.bias_estimates import (
-    OWN_ERROR,
+    MOST_WRONG,
+    PASS_FROM,
+    BiasTests,
     JudgedValues,
     TestedBias,
+    WrongLabels,
     bias_of_mean,
-    contrast_own,
-    length_biases,
-    leniency,
     position_bias,
     read_values,
-    self_preference,
-    undefined_bias,
+    wrong_labels,
 )
 from autorubric.metrics.audit.compare_judges import adjust_pvalues
 from autorubric.metrics.audit.rubric_weights import RubricWeights, dataset_or_own, weights_of
@@ -30,9 +29,8 @@ from autorubric.metrics.core.resampling import Resampling, ResamplingArguments
 from autorubric.metrics.core.result import ResultBase, format_estimate, format_notes, titles_of
 from autorubric.metrics.core.scales import Array
 from autorubric.metrics.core.votes_table import VotesTable
+from autorubric.metrics.core.wording import side_of
 from autorubric.support.blocks import Block, Cell, TableBlock, p_cell, p_text
-
-PASS_FROM = 0.5
 
 SURE = 0.05
 """A bias is reported as significant if its adjusted p-value is below this level."""
@@ -43,7 +41,7 @@ class JudgeBias:
     """The biases of one judge, as defined in `bias_report`."""
 
     leniency: TestedBias = field(
-        metadata={"title": "leniency (mean error at a true value of ½; (FPR − FNR) / 2 on binary criteria)"}
+        metadata={"title": "leniency (pass rate where half of the texts pass − ½; (FPR − FNR) / 2)"}
     )
     mean_difference: TestedBias = field(
         metadata={"title": "mean difference (judge − truth, in [0, 1]; depends on the base rate)"}
@@ -52,16 +50,19 @@ class JudgeBias:
         metadata={"title": "pass rate (judge − truth; depends on the base rate)"}
     )
     length_lean: TestedBias = field(
-        metadata={"title": "length (partial Spearman correlation of error and length, given the truth)"}
+        metadata={"title": "length (pass rate, longest − shortest text, within criterion × truth)"}
     )
     position_lean: TestedBias = field(
         metadata={"title": "position (win rate of the candidate shown first − ½)"}
     )
     self_preference: TestedBias = field(
-        metadata={"title": "self-preference (own family's texts − other texts, relative to other judges)"}
+        metadata={
+            "title": "self-preference (own family's texts − other texts, relative to other judges, within "
+            "criterion × truth)"
+        }
     )
     own_error_difference: TestedBias = field(
-        metadata={"title": "own-family error (mean error on own family's texts − on other texts)"}
+        metadata={"title": "own-family error (own family's texts − other texts, within criterion × truth)"}
     )
     family: str
     n_own_items: int  # judged items whose text was written by the judge's own family
@@ -84,37 +85,49 @@ class BiasReport(ResultBase):
         per_judge: Biases of each judge, by name.
         n_items: Number of items in the table.
         generators: Number of items written by each generator, by name.
+        wrong_labels: Estimated share of wrong labels, and the largest share that a named bias must withstand.
         notes: Notes on how the biases were computed.
     """
 
     per_judge: Mapping[str, JudgeBias]
     n_items: int
     generators: Mapping[str, int]
+    wrong_labels: WrongLabels
     notes: tuple[str, ...]
 
     def _sentence(self) -> str:
-        """Summarise the most significant bias, by the p-value adjusted over all judges and kinds of bias."""
-        tested: list[tuple[float, str, str, TestedBias]] = []
+        """Name the most significant bias, if it withstands the wrong labels that are possible."""
+        tested: list[tuple[float, float, str, str, TestedBias]] = []
         for judge, one in self.per_judge.items():
             for kind in BIASES:
                 bias: TestedBias = getattr(one, kind)
-                if bias.adjusted_p_value is not None:
-                    tested.append((bias.adjusted_p_value, judge, kind, bias))
+                if bias.adjusted_p_value is not None and bias.cautious_p_value is not None:
+                    tested.append((bias.cautious_p_value, bias.adjusted_p_value, judge, kind, bias))
         if not tested:
             return "No bias could be tested; the tables give the reasons."
         # Unadjusted p-values break ties between adjusted ones.
-        p, judge, kind, bias = min(tested, key=lambda one: (one[0], one[3].p_value or 0.0))
+        cautious, p, judge, kind, bias = min(tested, key=lambda one: (*one[:2], one[4].p_value or 0.0))
         what = f"{judge}'s {BIASES[kind].split(' (')[0]}: {format_estimate(bias.effect)}"
-        over = f"adjusted p {p_text(p)} (Holm, {len(tested)} tests over judges and kinds of bias)"
-        if p >= SURE:
-            return f"No bias is significant. The smallest p-value is for {what}, {over}."
-        return f"The clearest bias is {what}, {over}."
+        if kind != "position_lean":
+            what += f", that is {100 * float(bias.effect):+.1f} points of pass rate"
+        what += f", adjusted p {p_text(p)} (Holm, {len(tested)} tests over judges and kinds of bias)"
+        if bias.explained_by:
+            what += f". {bias.explained_by:.0%} wrong labels suffice to explain it"
+            what += f"; {self.wrong_labels.describe()}"
+        elif kind != "position_lean" and p < SURE:
+            what += f". No share of wrong labels below {MOST_WRONG:.0%} explains it"
+        if cautious < SURE and side_of(bias.effect) != "not shown":
+            return f"The clearest bias is {what}."
+        return f"No bias is {'shown' if p < SURE else 'significant'}. The smallest p-value is for {what}."
 
     def _tables(self) -> list[Block]:
         tables = [
             TableBlock(
                 title=title[0].upper() + title[1:],
-                columns=("judge", "estimate", "low", "high", "p", "p (Holm)", "n", "reason"),
+                columns=(
+                    *("judge", "estimate", "low", "high", "p", "p (Holm)"),
+                    *("wrong labels that explain it", "n", "reason"),
+                ),
                 rows=tuple(_row(judge, getattr(one, name)) for judge, one in self.per_judge.items()),
             )
             for name, title in (BIASES | SHIFTS).items()
@@ -125,7 +138,8 @@ class BiasReport(ResultBase):
 def _row(judge: str, bias: TestedBias) -> tuple[Cell, ...]:
     effect = bias.effect
     tests = (p_cell(bias.p_value), p_cell(bias.adjusted_p_value))
-    return (judge, effect.value, effect.low, effect.high, *tests, effect.n, effect.reason or "")
+    suffices = "" if bias.explained_by is None else f"{bias.explained_by:.0%}"
+    return (judge, effect.value, effect.low, effect.high, *tests, suffices, effect.n, effect.reason or "")
 
 
 def _lengths_and_generators(result: Any, dataset: Any, n_items: int) -> tuple[Array, list[str | None]]:
@@ -145,30 +159,41 @@ def bias_report(
     dataset: Any = None,
     *,
     families: Mapping[str, str] | None = None,
+    label_error: float | None = None,
     **resampling: Unpack[ResamplingArguments],
 ) -> BiasReport:
     """Estimate each judge's biases, with intervals over items and Holm-adjusted p-values.
 
-    Biases are of decisions as values in [0, 1]; a cell (one criterion of one item) without a value, such as a
-    number without a range, is excluded. Values of penalties (negative weights) are reversed to 1 - value, so
-    that a positive bias favours the text. Means are over cells, with t intervals clustered over C items
-    (C - 1 degrees of freedom). P-values are adjusted over all judges and kinds of bias.
+    Biases are of decisions as values in [0, 1], in points of pass rate (0.1 is 10 points; on graded criteria,
+    of the mean value). A cell (one criterion of one item) without a value, such as a number without a range,
+    is excluded. Values of penalties (negative weights) are reversed to 1 - value, so that a positive bias
+    favours the text. Intervals are t intervals clustered over items, whose degrees of freedom are the
+    (effective) number of items minus 1. P-values are adjusted over all judges and kinds of bias.
 
     - Leniency: the mean error at a true value of ½, that is, the intercept of a regression of error on
-      (truth - ½) with one slope per criterion; (FPR - FNR) / 2 on a binary criterion. It is 0 at every base
-      rate if errors favour and penalise texts equally often. The variance is the larger of the restricted
-      one (score test) and the leverage-corrected sandwich; t has (effective number of items - 1) df.
+      (truth - ½) with one slope per criterion; (FPR - FNR) / 2 on a binary criterion, the pass rate minus ½
+      if half of the texts pass. It is 0 at every base rate for errors that favour and penalise texts equally.
     - Mean difference and pass rate: the mean of judge minus truth, of values and of passes (values from ½).
       Both depend on the base rate, so their p-values are adjusted separately.
-    - Length: Spearman's correlation between an item's mean error and its word count, controlling for its mean
-      truth: (r_el - r_et r_lt) / √((1 - r_et²)(1 - r_lt²)). Without the control, that longer texts may be
-      better and that errors shrink near the bounds of a scale would look like a bias. t has n - 3 df.
+    - Length: the slope of a regression of a cell's error on the rank of the text's number of words, from 0
+      (shortest) to 1 (longest), with an intercept per criterion × true value (rounded to tenths). Without
+      these intercepts, unequal error rates or longer texts that are better would look like a bias.
     - Position: the fraction of decided comparisons won by the candidate shown first, minus ½, over single
       votes with a known order. Use both orders; otherwise, showing better candidates first looks like a bias.
     - Self-preference (Panickssery et al. 2024): the judge's value minus the mean value of judges from other
-      families, averaged over its own family's texts, minus the average over other texts. Neither a good
-      generator nor a lenient judge affects this difference in differences, and it needs no labels. The test
-      is Welch's t test over items. `own_error_difference` is the same contrast of judge minus truth.
+      families, on its own family's texts minus on other texts, within criterion × true value. Contrasts of
+      strata are weighted by n₁ n₀ / (n₁ + n₀). Without labels, self-preference cannot be told from the
+      accuracy of the judge or the quality of the generator, so it is undefined. `own_error_difference` is
+      the same contrast of judge minus truth.
+
+    Wrong labels can look like each of these biases except position. `explained_by` is the smallest share of
+    wrong labels with which the interval contains 0, if labels are wrong independently of judge, author and
+    length: sums over cells are replaced by their unbiased estimates from such labels (Natarajan et al. 2013).
+    Other figures take the labels as right, but the summary names a bias only by `cautious_p_value`, which is
+    adjusted from the largest p-values up to the possible share of wrong labels: `label_error` or, if two
+    people labelled some of the cells, the upper limit of the share that their disagreement implies; without
+    such cells, 20% are assumed. In the latter two cases, the share is at most the upper limit of the share
+    of labels that differ from a judge's value, among the cells with that value.
 
     Reasons for undefined biases: `no_truth`, `no_text` (no lengths), `no_order` (no comparison with a known
     order), `no_generator` (no item names one), `single_class` (leniency: the truth does not vary within any
@@ -178,11 +203,16 @@ def bias_report(
         result: An `EvalResult`, or a long table of labels.
         dataset: Dataset with the texts, `metadata["generator"]` and labels; the run's own dataset by default.
         families: Family of each judge and generator, by name; a name that is not listed forms its own family.
-        **resampling: See `ResamplingArguments`; `n_resamples` resamples of items are for the length bias.
+        label_error: Share of wrong labels, in [0, 0.49]; 0 takes the labels as right. None estimates it from
+            people who labelled the same cells, and otherwise assumes up to .2.
+        **resampling: See `ResamplingArguments`; only `confidence_level` is used.
 
     Raises:
-        ArgumentError: If `families` names neither a judge nor a generator of the run.
+        ArgumentError: If `families` names neither a judge nor a generator of the run, or `label_error` is not
+            in its range.
     """
+    if label_error is not None and not 0 <= label_error <= MOST_WRONG:
+        raise ArgumentError(f"label_error must be in [0, {MOST_WRONG}]; got {label_error!r}")
     options, table = Resampling(**resampling).with_fixed_seed(), table_of(result, dataset)
     lengths, generators = _lengths_and_generators(result, dataset, table.n_items)
     counts = {one: generators.count(one) for one in dict.fromkeys(generators) if one is not None}
@@ -192,49 +222,47 @@ def bias_report(
         raise ArgumentError(f"families must name a judge or generator; {told}")
     weights = weights_of(result, dataset, table)
     values = read_values(table, weights.by_item)
-    leans = zip(table.judges, length_biases(values, lengths, options), strict=True)
-    found = {
-        judge: _judge_bias(table, values, generators, known, judge, lean, options.confidence_level)
-        for judge, lean in leans
-    }
-    tests, notes = _adjust_tests(found), _notes(values, weights, counts, known)
-    return BiasReport(per_judge=tests, n_items=table.n_items, generators=counts, notes=notes)
+    wrong = wrong_labels(values, label_error, options.confidence_level)
+    written = [None if one is None else known.get(one, one) for one in generators]
+    found = {}
+    for at, judge in enumerate(table.judges):
+        family = known.get(judge, judge)
+        by_own = np.array([np.nan if one is None else float(one == family) for one in written])
+        others = [place for place, name in enumerate(table.judges) if known.get(name, name) != family]
+        tests = BiasTests(values, at, wrong, options.confidence_level)
+        found[judge] = _judge_bias(table, tests, lengths, family, by_own, others)
+    notes = _notes(values, weights, counts, known)
+    return BiasReport(
+        per_judge=_adjust_tests(found),
+        n_items=table.n_items,
+        generators=counts,
+        wrong_labels=wrong,
+        notes=notes,
+    )
 
 
 def _judge_bias(
-    table: VotesTable,
-    values: JudgedValues,
-    generators: Sequence[str | None],
-    families: Mapping[str, str],
-    judge: str,
-    length_lean: TestedBias,
-    level: float,
+    table: VotesTable, tests: BiasTests, lengths: Array, family: str, by_own: Array, others: Sequence[int]
 ) -> JudgeBias:
-    at = table.judges.index(judge)
-    own = families.get(judge, judge)
-    written = [None if one is None else families.get(one, one) for one in generators]
-    others = [place for place, name in enumerate(table.judges) if families.get(name, name) != own]
-    by_own = np.array([np.nan if one is None else float(one == own) for one in written])
-    errors = values.value[:, at] - values.truth
-    passes = (values.value[:, at] >= PASS_FROM).astype(float) - (values.truth >= PASS_FROM)
+    values, level = tests.values, tests.level
+    mine = values.value[:, tests.judge]
+    errors = mine - values.truth
+    passes = (mine >= PASS_FROM).astype(float) - (values.truth >= PASS_FROM)
     passes = np.where(np.isnan(errors), np.nan, passes)
-    if np.isnan(values.truth).all():
-        own_error = undefined_bias("no_truth", OWN_ERROR)
-    else:
-        own_error = contrast_own(errors, values.item, by_own, level, OWN_ERROR)
-    mine = values.item[~np.isnan(values.value[:, at])]
+    differences = {"judge - truth": errors, "pass rates, judge - truth": passes}
+    mean, passed = (
+        bias_of_mean(one, values.item, level, name, values.reason) for name, one in differences.items()
+    )
     return JudgeBias(
-        leniency=leniency(values, at, level),
-        mean_difference=bias_of_mean(errors, values.item, level, "judge - truth", values.reason),
-        pass_rate_difference=bias_of_mean(
-            passes, values.item, level, "pass rates, judge - truth", values.reason
-        ),
-        length_lean=length_lean,
-        position_lean=position_bias(table, judge, level),
-        self_preference=self_preference(values, at, others, by_own, level),
-        own_error_difference=own_error,
-        family=own,
-        n_own_items=int(np.count_nonzero(by_own[np.unique(mine)] == 1)),
+        leniency=tests.leniency(),
+        mean_difference=mean,
+        pass_rate_difference=passed,
+        length_lean=tests.length(lengths),
+        position_lean=position_bias(table, values.judges[tests.judge], level),
+        self_preference=tests.self_preference(others, by_own),
+        own_error_difference=tests.own_error_difference(by_own),
+        family=family,
+        n_own_items=int(np.count_nonzero(by_own[np.unique(values.item[~np.isnan(mine)])] == 1)),
     )
 
 
@@ -244,8 +272,9 @@ def _adjust_tests(found: Mapping[str, JudgeBias]) -> dict[str, JudgeBias]:
     for family in (BIASES, SHIFTS):
         tests = [(judge, kind, getattr(one, kind)) for judge, one in found.items() for kind in family]
         p_values = adjust_pvalues([bias.p_value for _, _, bias in tests], method="holm")
-        for (judge, kind, bias), p_value in zip(tests, p_values, strict=True):
-            changed: dict[str, Any] = {kind: replace(bias, adjusted_p_value=p_value)}
+        cautious = adjust_pvalues([bias.cautious_p_value for _, _, bias in tests], method="holm")
+        for (judge, kind, bias), p, most in zip(tests, p_values, cautious, strict=True):
+            changed: dict[str, Any] = {kind: replace(bias, adjusted_p_value=p, cautious_p_value=most)}
             adjusted[judge] = replace(adjusted[judge], **changed)
     return adjusted
 
@@ -265,6 +294,11 @@ def _notes(
         )
     if values.has_penalties:
         notes.append("penalties are reversed (1 - value), so a positive bias favours the text")
+    if generators and np.isnan(values.truth).all():
+        notes.append(
+            "without labels, self-preference cannot be told from accuracy: a judge that is more accurate "
+            "than the others, or a better generator, has the same contrast; label some of the items"
+        )
     kin = {families.get(one, one) for one in values.judges} & {families.get(one, one) for one in generators}
     if generators and not kin:
         notes.append("no judge belongs to a generator's family; pass families={name: family} if any do")

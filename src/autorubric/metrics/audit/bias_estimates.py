@@ -6,47 +6,54 @@ References:
     [2] A. Panickssery, S. R. Bowman, S. Feng (2024), LLM evaluators recognize and favor their own
         generations, NeurIPS.
     [3] Y. Dubois et al. (2024), Length-controlled AlpacaEval, COLM.
+    [4] N. Natarajan et al. (2013), Learning with noisy labels, NeurIPS: the method of unbiased estimators.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple
 
 import numpy as np
 
-from autorubric.metrics.audit.item_resampling import (
-    estimate_over_units,
-    mean_and_influences,
-    mean_estimate,
-    t_estimate,
-)
+from autorubric.metrics.audit.item_resampling import mean_estimate, t_estimate
 from autorubric.metrics.core.contingency import renumber
 from autorubric.metrics.core.estimate import Estimate, Reason, TestStatistic
-from autorubric.metrics.core.intervals import t_statistic
-from autorubric.metrics.core.read_votes import Modes, cells_of
-from autorubric.metrics.core.resampling import Resampling, standard_error, weighted_units
+from autorubric.metrics.core.intervals import normal_quantile, t_statistic, wilson_ends
+from autorubric.metrics.core.read_votes import Cells, Modes, cells_of
 from autorubric.metrics.core.scales import Array, Codes
 from autorubric.metrics.core.votes_table import (
     ANSWERED,
+    DECIDED,
     VotesTable,
     distinct_names,
-    order_by_id,
     single_vote_rows,
 )
-from autorubric.metrics.figures.correlation import correlation_p_value, correlation_test
-from autorubric.metrics.figures.ranks import count_kinds, spearman_matrix
+
+PASS_FROM = 0.5
+
+ASSUMED_WRONG = 0.2
+"""Largest share of wrong labels that is considered if no two people labelled the same cells."""
+
+MOST_WRONG = 0.49
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestedBias:
     __test__ = False  # keeps pytest from collecting the class
 
-    effect: Estimate
-    p_value: float | None = None  # two-sided, for no bias; None if it cannot be tested
+    effect: Estimate  # taking the labels as right
+    p_value: float | None = None  # two-sided, for no bias, taking the labels as right; None without a test
     adjusted_p_value: float | None = None  # by Holm's method over all judges and `BIASES`, or `SHIFTS`
+    # the same for the largest p-values with up to `WrongLabels.most` wrong labels
+    cautious_p_value: float | None = None
     test: TestStatistic | None = None  # None if there is no p-value
+    # smallest share of wrong labels (in steps of .01) with which the interval contains 0; None without a test
+    # or if no share below .5 suffices
+    explained_by: float | None = None
 
     @classmethod
     def by_t(cls, effect: Estimate, df: float) -> TestedBias:
@@ -54,7 +61,7 @@ class TestedBias:
         if effect.value is None or not effect.se:
             return cls(effect=effect)
         test = t_statistic(effect.value / effect.se, df)
-        return cls(effect=effect, p_value=test.p_value, test=test)
+        return cls(effect=effect, p_value=test.p_value, cautious_p_value=test.p_value, test=test)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +74,8 @@ class JudgedValues:
     judges: tuple[str, ...]
     value: Array  # shape `(n_cells, n_judges)`; NaN if missing
     truth: Array  # shape `(n_cells,)`; NaN if missing
+    human_cell: Codes  # cell of each label by a person, shape `(n_human_labels,)`
+    human_value: Array  # value of each of these labels
     left_out: tuple[str, ...]  # criteria whose answers have no value
     unanswered: tuple[str, ...]  # criteria that no judge answered
     has_penalties: bool
@@ -87,6 +96,7 @@ def read_values(table: VotesTable, weights: Array) -> JudgedValues:
     names = distinct_names(table.criteria)
     empty = [bool(columns) and bool(np.isnan(value[span]).all()) for span in cells.spans]
     by_judge = np.array([kind == "judge" for kind, _ in table.raters], dtype=bool)[table.rater]
+    human_cell, human_value = _human_labels(table, cells, penalty)
     answered = set(table.criterion[by_judge & (table.status == ANSWERED)].tolist())
     return JudgedValues(
         item_ids=table.item_ids,
@@ -95,10 +105,23 @@ def read_values(table: VotesTable, weights: Array) -> JudgedValues:
         judges=table.judges,
         value=np.where(penalty[:, None], 1 - value, value),
         truth=np.where(penalty, 1 - cells.truth.value, cells.truth.value),
+        human_cell=human_cell,
+        human_value=human_value,
         left_out=tuple(name for at, name in enumerate(names) if empty[at] and at in answered),
         unanswered=tuple(name for at, name in enumerate(names) if empty[at] and at not in answered),
         has_penalties=bool(penalty.any()),
     )
+
+
+def _human_labels(table: VotesTable, cells: Cells, penalty: Array) -> tuple[Codes, Array]:
+    """Return the cells and values of people's labels on the cells."""
+    human = np.array([kind == "human" for kind, _ in table.raters], dtype=bool)[table.rater]
+    rows = np.flatnonzero(human & (table.sample == DECIDED) & ~np.isnan(table.value))
+    keys = cells.criterion * table.n_items + cells.item
+    key = table.criterion[rows] * table.n_items + table.item[rows]
+    there = np.isin(key, keys)
+    at, value = np.searchsorted(keys, key[there]), table.value[rows[there]]
+    return at, np.where(penalty[at], 1 - value, value)
 
 
 def undefined_bias(reason: Reason, method: str, n: int = 0) -> TestedBias:
@@ -141,183 +164,308 @@ def _is_first_best(order: str, label: str | None) -> float:
 
 
 _LENIENCY = "mean error at a true value of 1/2 (half of FPR - FNR on binary criteria)"
+_PREFERENCE = "judge minus judges of other families, own family's texts minus other texts"
+_OWN_ERROR = "judge minus truth, own family's texts minus other texts"
+_LENGTH = "judge minus truth, longest minus shortest text"
+_WITHIN = ", within criterion and true value"
 
 
-def leniency(values: JudgedValues, judge: int, level: float) -> TestedBias:
-    """Estimate the asymmetry of a judge's errors: the mean of judge minus truth at a true value of ½."""
-    error = values.value[:, judge] - values.truth
-    there = ~np.isnan(error)
-    text = f"{_LENIENCY}; t interval over items, {level:.0%}"
-    if not there.any():
-        return undefined_bias(values.reason, text)
-    item = renumber(values.item[there])
-    fit = _fit_intercept(error[there], values.truth[there] - 0.5, values.criterion[there], item)
-    n = int(np.count_nonzero(there))
-    if fit is None:
-        return undefined_bias("single_class", text, n)
-    value, se, df = fit
-    if item.max() < 1:
-        return TestedBias(effect=Estimate(value, n=n, method=text, reason="too_few_units"))
-    return TestedBias.by_t(t_estimate(value, se, df, level, scale=1.0, n=n, method=text), df)
+@dataclass(frozen=True, slots=True)
+class BiasTests:
+    """Tests of one judge for biases that can only be seen with labels."""
+
+    values: JudgedValues
+    judge: int
+    wrong: WrongLabels
+    level: float
+
+    def leniency(self) -> TestedBias:
+        """Estimate the asymmetry of the errors: the mean of judge minus truth at a true value of ½.
+
+        It is undefined if no criterion has texts on both sides of ½ or at ½.
+        """
+        value = self.values.value[:, self.judge]
+        there = self._there(value)
+        if not there.any():
+            return undefined_bias(self.values.reason, _LENIENCY)
+        item, criterion = renumber(self.values.item[there]), self.values.criterion[there]
+        strata = _Strata.of(self.values.truth[there], criterion)
+
+        def fit(share: float) -> _Fit | None:
+            cell, _, truth, weight = strata.with_wrong_labels(share)
+            x, error, group = truth - 0.5, value[there][cell] - truth, criterion[cell]
+            squares = np.bincount(group, weight * x * x)
+            room = np.where(squares > _NOTHING, squares, np.inf)
+            # The constant 1 and the error after the slopes are projected out.
+            part = 1 - x * (np.bincount(group, weight * x) / room)[group]
+            rest = error - x * (np.bincount(group, weight * x * error) / room)[group]
+            return _fit(part, rest, weight, group, item[cell], x * x / room[group])
+
+        return self._test(fit, _LENIENCY, "single_class", there)
+
+    def length(self, lengths: Array) -> TestedBias:
+        """Estimate the slope of errors on the rank of length, from 0 to 1; `lengths` has shape `(n_items,)`.
+
+        Ranks keep a single very short or long text from deciding the slope.
+        """
+        value = self.values.value[:, self.judge]
+        there = self._there(value)
+        if there.any() and np.isnan(lengths).all():
+            return undefined_bias("no_text", _LENGTH)
+        _, place, counts = np.unique(lengths, return_inverse=True, return_counts=True)
+        rank = ((np.cumsum(counts) - counts / 2) / len(lengths))[place.reshape(-1)]
+        rank = np.where(np.isnan(lengths), np.nan, rank)
+        return self._slope(value, rank, _LENGTH, "no_variance", is_error=True)
+
+    def self_preference(self, others: Sequence[int], by_own: Array) -> TestedBias:
+        """Estimate the contrast of own and other texts relative to judges of other families.
+
+        Within strata of criterion and true value, neither the accuracy of a judge nor the quality of a
+        generator changes the contrast, unless labels are wrong.
+        """
+        if np.isnan(by_own).all() or not others:
+            return undefined_bias("no_generator" if np.isnan(by_own).all() else "one_judge", _PREFERENCE)
+        rest = self.values.value[:, list(others)]
+        there = ~np.isnan(rest)
+        mean = np.where(there, rest, 0.0).sum(1) / np.where(there.any(1), there.sum(1), np.nan)
+        outcome = self.values.value[:, self.judge] - mean
+        return self._slope(outcome, by_own, _PREFERENCE, "no_pairs", is_error=False)
+
+    def own_error_difference(self, by_own: Array) -> TestedBias:
+        """Estimate the contrast of own and other texts in the judge's own errors, within the same strata."""
+        if np.isnan(by_own).all():
+            return undefined_bias("no_generator", _OWN_ERROR)
+        return self._slope(self.values.value[:, self.judge], by_own, _OWN_ERROR, "no_pairs", is_error=True)
+
+    def _there(self, outcome: Array) -> Array:
+        return ~np.isnan(outcome) & ~np.isnan(self.values.truth)
+
+    def _slope(
+        self, outcome: Array, by_item: Array, method: str, reason: Reason, *, is_error: bool
+    ) -> TestedBias:
+        """Estimate the slope of an outcome on a property of items, with one intercept per stratum.
+
+        Strata are criteria × true values, rounded to tenths. `is_error` subtracts the truth from the outcome.
+        """
+        text, there = method + _WITHIN, self._there(outcome) & ~np.isnan(by_item[self.values.item])
+        if not there.any():
+            return undefined_bias(self.values.reason, text)
+        item, value = renumber(self.values.item[there]), outcome[there]
+        property_of = by_item[self.values.item][there]
+        strata = _Strata.of(self.values.truth[there], self.values.criterion[there])
+
+        def fit(share: float) -> _Fit | None:
+            cell, group, truth, weight = strata.with_wrong_labels(share)
+            size = np.bincount(group, weight)
+            # A stratum without texts of its own is left out.
+            room = np.where(size > 1 - _NOTHING, size, np.inf)
+            x, y = property_of[cell], value[cell] - truth * is_error
+            part = x - (np.bincount(group, weight * x) / room)[group]
+            rest = y - (np.bincount(group, weight * y) / room)[group]
+            part = np.where(np.isinf(room)[group], 0.0, part)
+            return _fit(part, rest, weight, group, item[cell], 1 / room[group])
+
+        return self._test(fit, text, reason, there)
+
+    def _test(
+        self, fit: Callable[[float], _Fit | None], method: str, reason: Reason, there: Array
+    ) -> TestedBias:
+        """Return the bias with the labels as they are, and whether wrong labels would explain it."""
+        n, text = int(np.count_nonzero(there)), f"{method}; t interval over items, {self.level:.0%}"
+        measured = fit(0.0)
+        if measured is None:
+            return undefined_bias(reason, text, n)
+        value, se, df = measured
+        found = TestedBias.by_t(t_estimate(value, se, df, self.level, scale=1.0, n=n, method=text), df)
+        if found.p_value is None:
+            return found
+        alpha = 1 - self.level
+        if found.p_value >= alpha:
+            return replace(found, explained_by=0.0)
+
+        def p_value(share: float) -> float:
+            other = fit(share)
+            if other is None or other.value * value <= 0:
+                return 1.0
+            return t_statistic(other.value / other.se, other.df).p_value
+
+        most = self.wrong.most
+        largest = max(found.p_value, p_value(most / 2), p_value(most))
+        ends = (end for end in range(7, 50, 7) if p_value(end / 100) >= alpha)
+        if (end := next(ends, None)) is None:
+            return replace(found, cautious_p_value=largest)
+        steps = range(end - 6, end)
+        least = steps.start + bisect_left(steps, True, key=lambda at: p_value(at / 100) >= alpha)
+        return replace(found, cautious_p_value=largest, explained_by=least / 100)
 
 
-def _fit_intercept(
-    error: Array, x: Array, criterion: Codes, item: Codes
-) -> tuple[float, float, float] | None:
-    """Regress error on x with one slope per criterion; return the intercept, its error and its df.
+class _Fit(NamedTuple):
+    value: float
+    se: float
+    df: float
 
-    The result is None if no criterion has texts on both sides of ½ or at ½. On a binary criterion, the
-    intercept is (FPR - FNR) / 2. Unlike the mean error, it is 0 at every base rate for a judge with
-    symmetric errors. Its variance, clustered by item, is the larger of that under symmetric errors, as in
-    the score test of two proportions, and the leverage-corrected sandwich (HC3). The degrees of freedom
-    are the effective number of items minus one.
+
+_NOTHING = 1e-9
+
+
+def _fit(part: Array, rest: Array, weight: Array, group: Codes, item: Codes, leverage: Array) -> _Fit | None:
+    """Regress `rest` on `part`, two columns without what the intercept or slope of their `group` explains.
+
+    The variance, clustered by item, is the larger of that under no effect, as in the score test of two
+    proportions, and the leverage-corrected sandwich (HC3). The degrees of freedom are the effective number of
+    items minus one.
     """
-    place = renumber(criterion)
-
-    def by_criterion(values: Array) -> Array:
-        return np.asarray(np.bincount(place, weights=values))
-
-    def squared_by_item(values: Array) -> float:
-        return float((np.bincount(item, weights=values) ** 2).sum())
-
-    squares = by_criterion(x * x)
-    room = np.where(squares > 0, squares, 1.0)
-    # The constant 1 after the slopes are projected out.
-    part = 1 - x * (by_criterion(x) / room)[place]
-    part = np.where(np.abs(part) < 1e-9, 0.0, part)
-    total = float((part**2).sum())
-    if total < 1e-9:
+    weighted = weight * part
+    total = float((weighted * part).sum())
+    if total < _NOTHING:
         return None
-    value = float((part * error).sum()) / total
-    null = error - x * (by_criterion(x * error) / room)[place]
-    slope = (by_criterion(x * (error - value)) / room)[place]
-    leverage = part**2 / total + x * x / room[place]
-    left = (error - value - slope * x) / np.maximum(1 - leverage, 0.05)
-    variance = (by_criterion(null**2) / np.maximum(by_criterion(np.ones_like(x)) - 1, 1.0))[place]
-    within = squared_by_item(part * null) - float(((part * null) ** 2).sum())
-    symmetric = float((part**2 * variance).sum())
-    largest = max(symmetric, symmetric + within, squared_by_item(part * left))
-    each = np.bincount(item, weights=part**2)
-    df = max(1.0, float(each.sum() ** 2 / (each**2).sum()) - 1)
-    return value, math.sqrt(largest) / total, df
+    value = float((weighted * rest).sum()) / total
+    left = (rest - value * part) / np.maximum(1 - weighted * part / total - leverage, 0.05)
+    squares, size = np.bincount(group, weight * rest**2), np.bincount(group, weight)
+    variance = np.maximum(squares, 0.0) / np.maximum(size - 1, 1.0)
+    score = weighted * rest
+    symmetric = float((weighted**2 * variance[group]).sum())
+    within = float((np.bincount(item, score) ** 2).sum() - (score**2).sum())
+    largest = max(symmetric, symmetric + within, float((np.bincount(item, weighted * left) ** 2).sum()))
+    each = np.bincount(item, np.abs(weighted * part))
+    return _Fit(value, math.sqrt(largest) / total, max(1.0, float(each.sum() ** 2 / (each**2).sum()) - 1))
 
 
-_PREFERENCE = "judge minus judges of other families: mean on own family's texts - mean on other texts"
-OWN_ERROR = "judge minus truth: mean on own family's texts - mean on other texts"
+@dataclass(frozen=True, slots=True)
+class _Strata:
+    """Strata of criterion × true value, in order, so that those of a criterion are adjacent."""
 
+    truth: Array  # true value of each cell, shape `(n_cells,)`
+    stratum: Codes  # stratum of each cell
+    mean: Array  # mean true value of each stratum, shape `(n_strata,)`
+    level: Codes  # place of each stratum among those of its criterion
+    n_levels: Codes  # number of strata of its criterion
 
-def self_preference(
-    values: JudgedValues, judge: int, others: Sequence[int], by_own: Array, level: float
-) -> TestedBias:
-    """Estimate self-preference as a difference in differences relative to judges of other families."""
-    if not others:
-        return undefined_bias("no_generator" if np.isnan(by_own).all() else "one_judge", _PREFERENCE)
-    rest = values.value[:, list(others)]
-    there = ~np.isnan(rest)
-    mean = np.where(there, rest, 0.0).sum(1) / np.where(there.any(1), there.sum(1), np.nan)
-    return contrast_own(values.value[:, judge] - mean, values.item, by_own, level, _PREFERENCE)
-
-
-def contrast_own(values: Array, item: Codes, by_own: Array, level: float, method: str) -> TestedBias:
-    """Estimate the mean over own texts minus that over other texts, with Welch's t interval over items."""
-    text = f"{method}; Welch's t interval over items, {level:.0%}"
-    if np.isnan(by_own).all():
-        return undefined_bias("no_generator", text)
-    kind = np.where(np.isnan(values), np.nan, by_own[item])
-    n = int(np.count_nonzero(~np.isnan(kind)))
-    groups = [np.flatnonzero(kind == which) for which in (1.0, 0.0)]
-    if not all(len(group) for group in groups):
-        return undefined_bias("no_pairs", text, n)
-    (own, own_effects), (other, other_effects) = (
-        mean_and_influences(values[group], renumber(item[group])) for group in groups
-    )
-    difference = own - other
-    sizes = (len(own_effects), len(other_effects))
-    if min(sizes) < 2:
-        return TestedBias(effect=Estimate(difference, n=n, method=text, reason="too_few_units"))
-    errors = [standard_error(effects, len(effects)) for effects in (own_effects, other_effects)]
-    se, scale = math.hypot(*errors), float(np.nanmax(np.abs(values)))
-    parts = sum(error**4 / (size - 1) for error, size in zip(errors, sizes, strict=True))
-    df = se**4 / parts if parts > 0 else float(min(sizes) - 1)
-    return TestedBias.by_t(t_estimate(difference, se, df, level, scale=scale, n=n, method=text), df)
-
-
-_LENGTH_BIAS = "partial Spearman correlation of error and length, given the truth"
-
-
-def length_biases(values: JudgedValues, lengths: Array, resampling: Resampling) -> list[TestedBias]:
-    """Estimate each judge's partial rank correlation of mean error and length over items, given the truth."""
-    columns = [_length_columns(values, judge, lengths) for judge in range(len(values.judges))]
-    effects: dict[int, Estimate] = {}
-    given = {at: one for at, one in enumerate(columns) if not isinstance(one, TestedBias)}
-    for n in {len(one[0]) for one in given.values()}:
-        # Judges of equally many items have the same resamples.
-        alike = {at: one for at, one in given.items() if len(one[0]) == n}
-        effects |= zip(alike, _partial_correlations(list(alike.values()), n, resampling), strict=True)
-    return [one if isinstance(one, TestedBias) else _tested(effects[at]) for at, one in enumerate(columns)]
-
-
-def _tested(effect: Estimate) -> TestedBias:
-    if effect.value is None:
-        return TestedBias(effect=effect)
-    # Controlling for the truth costs one degree of freedom, so t has n - 3.
-    p_value = correlation_p_value(effect.value, effect.n - 1)
-    return TestedBias(effect=effect, p_value=p_value, test=correlation_test(effect.value, effect.n - 1))
-
-
-def _length_columns(values: JudgedValues, judge: int, lengths: Array) -> tuple[Array, ...] | TestedBias:
-    """Return mean error, length and mean truth of the items that have them, in the order of their ids."""
-    errors, n_items = values.value[:, judge] - values.truth, len(values.item_ids)
-    there = ~np.isnan(errors)
-    counts = np.bincount(values.item[there], minlength=n_items)
-    rated = (counts > 0) & ~np.isnan(lengths)
-    if not rated.any():
-        return undefined_bias(
-            "no_text" if there.any() and np.isnan(lengths).all() else values.reason, _LENGTH_BIAS
+    @classmethod
+    def of(cls, truth: Array, criterion: Codes) -> _Strata:
+        seen, stratum = np.unique(criterion * 11 + _levels(truth), return_inverse=True)
+        stratum = stratum.reshape(-1)
+        _, first, owner, n_levels = np.unique(
+            seen // 11, return_index=True, return_inverse=True, return_counts=True
         )
-    drawn = order_by_id(values.item_ids)
-    drawn = drawn[rated[drawn]]
-    error, truth = (
-        np.bincount(values.item[there], weights=column[there], minlength=n_items)[drawn] / counts[drawn]
-        for column in (errors, values.truth)
-    )
-    # Rounding makes equal means ties.
-    return np.round(error, 12), lengths[drawn], np.round(truth, 12)
+        owner = owner.reshape(-1)
+        mean = np.bincount(stratum, truth) / np.bincount(stratum)
+        return cls(truth, stratum, mean, np.arange(len(seen)) - first[owner], n_levels[owner])
+
+    def with_wrong_labels(self, share: float) -> tuple[Codes, Codes, Array, Array]:
+        """Return cell, stratum, true value and weight of copies of cells for a share of wrong labels.
+
+        A wrong label is one level too high or too low (the other one, if there are two), independently of
+        everything else. Sums over the copies, one for each level, then have the expectation of the sums over
+        cells with their true values [4].
+        """
+        cell = np.arange(len(self.truth))
+        if not share:
+            return cell, self.stratum, self.truth, np.ones(len(cell))
+        weights = np.zeros((len(self.mean), int(self.n_levels.max(initial=1))))
+        for n in np.unique(self.n_levels):
+            mine = self.n_levels == n
+            weights[mine, :n] = np.linalg.inv(_mislabelling(int(n), share))[self.level[mine]]
+        copies = self.n_levels[self.stratum]
+        cell = np.repeat(cell, copies)
+        own = self.stratum[cell]
+        place = np.arange(len(cell)) - np.repeat(np.cumsum(copies) - copies, copies)
+        other = own - self.level[own] + place
+        return cell, other, self.truth[cell] - self.mean[own] + self.mean[other], weights[own, place]
 
 
-def _partial_correlations(
-    columns: Sequence[tuple[Array, ...]], n: int, resampling: Resampling
-) -> list[Estimate]:
-    """Return the partial rank correlation of the first two of three columns of n items each."""
-    m = len(columns)
-    reason: Reason = "too_few_units" if n < 4 else "no_variance"
-    if n < 4:
-        return [Estimate.undefined(reason, n=n, method=_LENGTH_BIAS)] * m
-    ranked = [[renumber(column) for column in one] for one in columns]
-    kinds = [renumber(renumber(a * n + b) * n + c) for a, b, c in ranked]
-
-    def compute(weights: Array) -> Array:
-        return np.stack([_partial(weights, *one) for one in zip(ranked, kinds, strict=True)], axis=1)
-
-    units = weighted_units(n, None, np.ones(n, dtype=np.int64))
-    return estimate_over_units(
-        units, compute, resampling, [_LENGTH_BIAS] * m, n=[n] * m, reasons=[reason] * m
-    )
+def _levels(values: Array) -> Codes:
+    """Return values in [0, 1] in tenths."""
+    return np.round(values * 10).astype(np.int64)
 
 
-def _partial(weights: Array, places: Sequence[Codes], kind: Codes) -> Array:
-    """Return the partial correlation of ranks in each resample; `kind` numbers the distinct items."""
-    n_kinds = int(kind.max()) + 1
-    if 2 * n_kinds <= len(kind):
-        # Equal items are counted together. The sums are of integers, so their order does not matter.
-        weights, first = count_kinds(weights, kind, n_kinds), np.unique(kind, return_index=True)[1]
-        places = [one[first] for one in places]
-    sizes = [int(one.max()) + 1 for one in places]
-    with_length, with_truth, between = spearman_matrix(weights, places, sizes)
-    # A truth that does not vary explains nothing.
-    constant = np.isnan(with_truth) | np.isnan(between)
-    with_truth, between = (np.where(constant, 0.0, one) for one in (with_truth, between))
-    left = (1 - with_truth**2) * (1 - between**2)
-    room = left > 1e-12
-    partial = (with_length - with_truth * between) / np.sqrt(np.where(room, left, 1.0))
-    return np.clip(np.where(room, partial, np.nan), -1.0, 1.0)
+def _mislabelling(n: int, share: float) -> Array:
+    """Return the probability of each label (columns) of n at each true level (rows)."""
+    if n == 1:
+        return np.ones((1, 1))
+    steps = (np.eye(n, k=1) + np.eye(n, k=-1)) / 2
+    steps[0, 1] = steps[-1, -2] = 1.0
+    return np.asarray((1 - share) * np.eye(n) + share * steps)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrongLabels:
+    """How many labels are wrong.
+
+    Attributes:
+        estimate: Estimated share of wrong labels; undefined unless two people labelled some of the cells.
+        most: Largest share of wrong labels that could be; a bias that it explains is not named.
+        source: Where `most` comes from: the caller, people who labelled the same cells, or the judges'
+            agreement with the labels, at most .2.
+    """
+
+    estimate: Estimate
+    most: float
+    source: Literal["given", "people", "judges"]
+
+    def describe(self) -> str:
+        """Return how many wrong labels are possible, and why, as a clause."""
+        if self.source == "given":
+            return f"{self.most:.1%} are assumed"
+        if self.source == "people":
+            return f"people who labelled the same cells imply {self.estimate:.1%}, at most {self.most:.1%}"
+        return f"as no two people labelled the same cells, up to {self.most:.1%} are assumed"
+
+
+_WRONG = "share of wrong labels, from people who labelled the same cells"
+
+
+def wrong_labels(values: JudgedValues, given: float | None, level: float) -> WrongLabels:
+    """Bound the share of wrong labels, if errors of people and judges are independent given the truth.
+
+    Two people with the same error rate e disagree with probability 2 e (1 - e). A label with m more votes for
+    it than against it is wrong with probability 1 / (1 + ((1 - e) / e)^m), and at most ½; a label without
+    votes counts as one person's. Labels are also wrong at most as often as they differ from a judge's value
+    among the cells with that value.
+    """
+    truth, cell = values.truth, values.human_cell
+    labelled = ~np.isnan(truth)
+    n = np.bincount(cell, minlength=len(truth))
+    alike = np.unique(cell * 11 + _levels(values.human_value), return_counts=True)[1]
+    pairs = float((n * (n - 1)).sum() / 2)
+    support = np.bincount(cell, np.abs(values.human_value - truth[cell]) < 0.05, minlength=len(truth))
+    margin = np.where(n > 0, np.maximum(2 * support - n, 0), 1)[labelled]
+
+    def of_labels(disagreement: float) -> float:
+        error = _error_of_one(disagreement)
+        return float((1 / (1 + ((1 - error) / error) ** margin)).mean()) if error else 0.0
+
+    found = Estimate.undefined("no_ratings", method=_WRONG)
+    if pairs and labelled.any():
+        n_shared = int(np.count_nonzero(n > 1))
+        share = 1 - float((alike * (alike - 1)).sum()) / 2 / pairs
+        ends = wilson_ends(share, n_shared, normal_quantile(level))
+        value, error = of_labels(share), _error_of_one(share)
+        # Labels without a majority are as many as disagreements, so their number varies with the share too.
+        low, high = (
+            choose(of_labels(end), value * (_error_of_one(end) / error if error else 1))
+            for choose, end in zip((min, max), ends, strict=True)
+        )
+        found = Estimate(value, low, min(high, MOST_WRONG), n=n_shared, method=_WRONG)
+    if given is not None:
+        return WrongLabels(estimate=found, most=given, source="given")
+    most = min([MOST_WRONG, *_contradicted(values, level)])
+    if found.high is not None:
+        return WrongLabels(estimate=found, most=min(most, found.high), source="people")
+    return WrongLabels(estimate=found, most=min(most, ASSUMED_WRONG), source="judges")
+
+
+def _error_of_one(disagreement: float) -> float:
+    return (1 - math.sqrt(max(1 - 2 * disagreement, 0.0))) / 2
+
+
+def _contradicted(values: JudgedValues, level: float) -> list[float]:
+    """Return upper limits of the share of labels that differ from a judge's value, by judge and value."""
+    found = []
+    for mine in values.value.T:
+        there = ~np.isnan(values.truth) & ~np.isnan(mine)
+        said, apart = _levels(mine[there]), _levels(mine[there]) != _levels(values.truth[there])
+        for value in np.unique(said):
+            share = apart[said == value]
+            found.append(wilson_ends(float(share.mean()), len(share), normal_quantile(level))[1])
+    return found

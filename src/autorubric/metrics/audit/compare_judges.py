@@ -33,15 +33,17 @@ from autorubric.metrics.core.resampling import (
     IntervalOptions,
     Units,
     check_choice,
+    check_number,
     chunks,
     replicates,
 )
 from autorubric.metrics.core.result import ResultBase, format_estimate
 from autorubric.metrics.core.scales import Array, Scale, Weights
+from autorubric.metrics.figures.bias import sign_flip
 from autorubric.support.blocks import p_text
 
 PERMUTATIONS = 10_000
-"""Minimum number of random swaps if there are too many to enumerate."""
+"""Default number of random swaps if there are too many to enumerate."""
 
 _OUTCOMES = 1 << 14
 _TIE = 1e-9
@@ -77,8 +79,13 @@ def permutation_test(metric: PairedMetric, observed: float, n: int, rng: np.rand
     """Return the share of swaps of the judges, unit by unit, with a difference at least as large as observed.
 
     All swaps are enumerated if they have few outcomes; otherwise `n` are drawn, with p = (1 + #) / (n +
-    1) (Phipson and Smyth 2010). A swap that leaves the metric undefined counts as a large difference.
+    1) (Phipson and Smyth 2010). A swap that leaves the metric undefined counts as a large difference. A swap
+    flips the sign of a unit's part in the difference of two means, whose outcomes `sign_flip` can count.
     """
+    if metric.gains is not None:
+        found = sign_flip(np.repeat(metric.gains, metric.units.counts), n, rng)
+        how = f"{n} random swaps" if found.method == "random flips" else found.method
+        return PValue(found.p_value, f"permutation test, {how}")
     counts = np.where(metric.movable, metric.units.counts, 0)
     outcomes = math.prod(int(count) + 1 for count in counts[counts > 0][: _OUTCOMES.bit_length()])
     if np.count_nonzero(counts) < _OUTCOMES.bit_length() and outcomes <= _OUTCOMES:
@@ -270,7 +277,7 @@ class JudgeComparison(ResultBase):
         return f"{found}; {p} ({self.test})."
 
 
-def compare_judges(
+def compare_judges(  # noqa: PLR0913 - a public entry point with many options
     truth: Iterable[Any],
     a: Iterable[Any],
     b: Iterable[Any],
@@ -279,6 +286,7 @@ def compare_judges(
     method: ComparisonMethod = "bootstrap",
     scale: Scale | None = None,
     weights: Weights = None,
+    n_permutations: int = PERMUTATIONS,
     **interval: Unpack[CodedArguments],
 ) -> JudgeComparison:
     """Compare two judges by a metric on the same items, with an interval and a test [1].
@@ -289,8 +297,9 @@ def compare_judges(
       which the percentile interval excludes 0, and at least 2 / (n_resamples + 1). With fewer than about 50
       items, p is too small; use `"permutation"` instead;
     - `"permutation"`: swaps a and b item by item, or cluster by cluster. It is exact if there are few
-      possible outcomes; otherwise it uses 10,000 random swaps (or `n_resamples`, if larger), with p at least
-      1 / 10,001. The null hypothesis is that the judges are interchangeable;
+      possible outcomes, as there are for accuracy; otherwise it uses `n_permutations` random swaps (or
+      `n_resamples`, if larger), with p at least 1 / (n_permutations + 1). The null hypothesis is that the
+      judges are interchangeable;
     - `"mcnemar"`: exact test for accuracy; p = 1 if there are no items that only one judge got right;
     - `"mcnemar-asymptotic"`: chi-squared test of the same hypothesis, without continuity correction. It is
       less conservative, but needs at least about ten items that only one judge got right;
@@ -313,6 +322,7 @@ def compare_judges(
         scale: Declared categories; None uses the observed ones. For `"mae"` and `"pearson"`, labels are
             converted to their positions on the scale.
         weights: Weights for kappa; see `cohen_kappa`.
+        n_permutations: Number of random swaps of a permutation test that is not exact.
         **interval: See `CodedArguments`; McNemar's and Williams' tests do not allow `cluster`.
 
     Raises:
@@ -326,12 +336,18 @@ def compare_judges(
     """
     options = CodedOptions(**interval)
     chosen = _check_stat(stat, method, weights, options)
+    check_number("n_permutations", n_permutations, "[1, inf)", whole=True)
     triples = read_triples((truth, a, b), chosen, scale, options)
-    return _compare(triples, chosen, method, weights, options)
+    return _compare(triples, chosen, method, weights, max(options.n_resamples, n_permutations), options)
 
 
 def _compare(
-    triples: Triples, stat: AnyStat, method: ComparisonMethod, weights: Weights, options: IntervalOptions
+    triples: Triples,
+    stat: AnyStat,
+    method: ComparisonMethod,
+    weights: Weights,
+    n_permutations: int,
+    options: IntervalOptions,
 ) -> JudgeComparison:
     # All draws use one seed, which a generator supplies, so that they see the same resamples.
     rng = options.rng
@@ -344,7 +360,9 @@ def _compare(
     metric = paired_metric(ordered, stat, weights) if swap else plain
     difference = estimate_difference(metric, ordered, options, adjusted_wald=method.startswith("mcnemar"))
     # Closed-form tests keep the order of the judges, because their statistic has a sign.
-    test = _run_test(metric, difference, triples if method in _STATS_OF else ordered, method, options)
+    test = _run_test(
+        metric, difference, triples if method in _STATS_OF else ordered, method, n_permutations, options
+    )
     only_a, only_b = test.discordant or (None, None)
     of_a, of_b = side_estimates(triples, plain, stat, weights, options)
     return JudgeComparison(
@@ -392,6 +410,7 @@ def _run_test(
     difference: Estimate,
     triples: Triples,
     method: ComparisonMethod,
+    n_permutations: int,
     options: IntervalOptions,
 ) -> PValue:
     if difference.value is None:
@@ -402,8 +421,7 @@ def _run_test(
         r = np.corrcoef(np.stack((triples.truth, triples.a, triples.b)))
         return williams_test(float(r[0, 1]), float(r[0, 2]), float(r[1, 2]), triples.n)
     if method == "permutation":
-        n = max(options.n_resamples, PERMUTATIONS)
-        return permutation_test(metric, difference.value, n, options.generator())
+        return permutation_test(metric, difference.value, n_permutations, options.generator())
     return bootstrap_test(metric, options.n_resamples, options.generator())
 
 

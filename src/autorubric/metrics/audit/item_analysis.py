@@ -12,6 +12,7 @@ References:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -29,10 +30,10 @@ from autorubric.metrics.audit.rubric_weights import (
 )
 from autorubric.metrics.core.contingency import divide
 from autorubric.metrics.core.estimate import Estimate, Reason
-from autorubric.metrics.core.intervals import mean_ends, wilson
+from autorubric.metrics.core.intervals import mean_ends, normal_quantile, wilson
 from autorubric.metrics.core.item_scores import PANEL, TRUTH, Rater
 from autorubric.metrics.core.label_table import table_of
-from autorubric.metrics.core.resampling import Resampling, Units, check_number
+from autorubric.metrics.core.resampling import Ends, Resampling, Units, check_number
 from autorubric.metrics.core.result import (
     FIGURE_COLUMNS,
     ResultBase,
@@ -44,12 +45,10 @@ from autorubric.metrics.core.result import (
 )
 from autorubric.metrics.core.scales import Array
 from autorubric.metrics.core.votes_table import VotesTable, distinct_names, order_by_id
+from autorubric.metrics.core.wording import compare_in_words, difference_of
 from autorubric.metrics.figures.correlation import pearson
 from autorubric.metrics.figures.icc import cronbach_alpha
 from autorubric.support.blocks import Block, Cell, TableBlock
-
-WEAK = 0.2
-"""A criterion is reported as weak if its correlation with the others is below this level."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +68,7 @@ class CriterionAnalysis:
 class RedundantPair:
     first: str
     second: str
-    correlation: Estimate  # Pearson's r of their values
+    correlation: Estimate  # Pearson's r of their values, with an interval adjusted for the number of pairs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +81,8 @@ class ItemAnalysis(ResultBase):
         rater: Rater whose values were used.
         n_items: Number of items that have a value.
         criteria: Analysis of each criterion.
-        redundant: Pairs of criteria with |r| of at least `threshold`, sorted by decreasing |r|.
+        redundant: Pairs of criteria with |r| of at least `threshold`, sorted by decreasing |r|. A pair is
+            shown to be redundant if its whole interval, adjusted for the number of pairs, is.
         threshold: Minimum |r| of a redundant pair.
         dead: Names of the criteria that have no values or never vary.
         weights: How strongly the ranking of the items depends on the weights.
@@ -110,18 +110,27 @@ class ItemAnalysis(ResultBase):
             return f"No item analysis is possible: the rater {self.rater!r} has no values."
         if self.dead:
             return f"First check the criteria that never vary or have no values: {', '.join(self.dead)}."
-        if self.redundant:
-            pair = self.redundant[0]
-            r = format_estimate(pair.correlation)
-            return f"Check {pair.first} and {pair.second} first: they are redundant, r = {r}."
+        for pair in self.redundant:
+            size = pair.correlation if pair.correlation > 0 else pair.correlation.map(lambda value: -value)
+            redundant = f"Check {pair.first} and {pair.second} first: they are redundant"
+            told = compare_in_words(
+                size, above=redundant, otherwise="", reference=self.threshold, quantity="|r|"
+            )
+            if told.startswith(redundant):
+                return f"{told}."
         known = [one for one in self.criteria if one.discrimination.value is not None]
-        if not known:
+        if len(known) < 2:
             return "No criterion can be compared with others: there is only one, or there are too few items."
-        weakest = min(known, key=lambda one: float(one.discrimination))
-        figure = f"r = {format_estimate(weakest.discrimination)}"
-        if float(weakest.discrimination) < WEAK:
-            return f"Check {weakest.name} first: it has the weakest correlation with the rest, {figure}."
-        return f"Every criterion correlates with the rest; {weakest.name} correlates least, {figure}."
+        weakest, following = sorted(known, key=lambda one: float(one.discrimination))[:2]
+        r = f"r = {format_estimate(weakest.discrimination)}"
+        told = compare_in_words(
+            difference_of(following.discrimination, weakest.discrimination),
+            above=f"Check {weakest.name} first: it has the weakest correlation with the rest, {r}",
+            otherwise=f"The weakest correlation with the rest is not shown: {weakest.name} has {r}, not "
+            f"distinguishable from {following.name}",
+            quantity=f"{following.name} minus {weakest.name}",
+        )
+        return f"{told}."
 
     def _tables(self) -> list[Block]:
         perturbed = f"Kendall's tau under perturbed weights (spread {self.weights.spread:g})"
@@ -134,7 +143,7 @@ class ItemAnalysis(ResultBase):
             self._criteria_table(),
             figure_table(f"Total score over {self.n_items} items (rater: {self.rater})", figures),
             TableBlock(
-                title=f"Redundant pairs (|r| ≥ {self.threshold:g})",
+                title=f"Pairs with |r| ≥ {self.threshold:g} (intervals adjusted for the number of pairs)",
                 columns=("first", "second", *FIGURE_COLUMNS),
                 rows=pairs,
             ),
@@ -263,11 +272,31 @@ def redundant_pairs(
 ) -> tuple[RedundantPair, ...]:
     """Return the pairs of criteria with |r| at or above the threshold, in order of decreasing |r|."""
     n, r = _correlation_matrix(values)
-    found = []
-    for a, b in np.argwhere(np.triu((np.abs(r) >= threshold - 1e-12) & (n >= FEWEST_PAIRS), 1)):
-        correlation = pearson(values[:, a], values[:, b], confidence_level=confidence_level)
-        found.append(RedundantPair(first=names[a], second=names[b], correlation=correlation))
+    tested = np.triu(n >= FEWEST_PAIRS, 1)
+    level = 1 - (1 - confidence_level) / max(int(tested.sum()), 1)
+    found = [
+        RedundantPair(first=names[a], second=names[b], correlation=_correlation(values[:, [a, b]], level))
+        for a, b in np.argwhere(tested & (np.abs(r) >= threshold - 1e-12))
+    ]
     return tuple(sorted(found, key=lambda one: -abs(one.correlation.value or 0.0)))
+
+
+def _correlation(values: Array, confidence_level: float) -> Estimate:
+    """Estimate Pearson's r with an interval on Fisher's z scale for values of any distribution.
+
+    The standard error is the larger of Fisher's and that from the influence of each item. One more item that
+    does not follow the correlation is added, since r = ±1 in a sample does not show that r is ±1.
+    """
+    kept = values[~np.isnan(values).any(axis=1)]
+    n, found = len(kept), pearson(kept[:, 0], kept[:, 1], ci=None)
+    x, y = ((kept - kept.mean(0)) / kept.std(0)).T
+    r = float(found) * n / (n + 1)
+    effects = np.append(x * y - r * (x * x + y * y) / 2, r)
+    se = max(math.sqrt(float((effects**2).sum())) / (n + 1) / (1 - r * r), 1 / math.sqrt(n - 3))
+    half = normal_quantile(confidence_level) * se
+    method = f"{found.method}; Fisher's z with influences, {confidence_level:.5g}"
+    ends = Ends(math.tanh(math.atanh(r) - half), math.tanh(math.atanh(r) + half), se * (1 - r * r))
+    return Estimate(found.value, *ends.extend_to(float(found)), n, method)
 
 
 def _correlation_matrix(values: Array) -> tuple[Array, Array]:
@@ -286,7 +315,7 @@ def _correlation_matrix(values: Array) -> tuple[Array, Array]:
     return n, np.where(room > 1e-12, product / np.where(room > 1e-12, room, 1.0), 0.0)
 
 
-def item_analysis(
+def item_analysis(  # noqa: PLR0913 - a public entry point with many options
     result: Any,
     dataset: Any = None,
     *,
@@ -294,6 +323,7 @@ def item_analysis(
     redundant_from: float = 0.7,
     spread: float = 0.25,
     n_draws: int = 200,
+    n_resamples: int = 1000,
     rng: int | np.random.Generator = 0,
 ) -> ItemAnalysis:
     """Analyse a rubric's criteria: discrimination, redundancy, sensitivity to weights, and reliability.
@@ -304,8 +334,11 @@ def item_analysis(
     - Discrimination is the correlation between a criterion and the mean of the item's other criteria (Lord
       and Novick 1968), and the criterion's mean among the best 27% of items minus its mean among the worst
       27% (Kelley 1939). Items are ordered by mean value; ties at the cut-off are included in part.
-    - A pair of criteria is redundant if they have at least ten items in common and |r| is at least
-      `redundant_from`.
+    - A pair of criteria may be redundant if they have at least ten items in common and |r| is at least
+      `redundant_from`. It is called redundant if its whole interval is, at a level adjusted for the number of
+      pairs (Bonferroni).
+    - A criterion is called the weakest if the interval of its difference in discrimination from the next one
+      excludes 0.
     - Sensitivity to weights is Kendall's tau-b between the original scores and the scores after each weight
       is multiplied by e^(spread z), where z is standard normal.
     - Reliability is Cronbach's alpha over items that have every value, unweighted and weighted as in the
@@ -324,6 +357,7 @@ def item_analysis(
         redundant_from: Minimum |r| of a redundant pair, in (0, 1].
         spread: Size of the random weight changes; 0.25 changes weights by about a quarter.
         n_draws: Number of random weight sets.
+        n_resamples: Number of resamples of items.
         rng: Seed or NumPy generator for the resamples and random weights.
 
     Raises:
@@ -332,7 +366,8 @@ def item_analysis(
     check_number("redundant_from", redundant_from, "(0, 1]")
     check_number("spread", spread, "[0, inf)")
     check_number("n_draws", n_draws, "[1, inf)", whole=True)
-    resampling, table = Resampling(rng=rng).with_fixed_seed(), table_of(result, dataset)
+    resampling = Resampling(n_resamples=n_resamples, rng=rng).with_fixed_seed()
+    table = table_of(result, dataset)
     order = order_by_id(table.item_ids)
     weights = weights_of(result, dataset, table)
     weights = replace(weights, by_item=weights.by_item[order])

@@ -130,6 +130,20 @@ def t_estimate(
     return Estimate(value, value - half, value + half, se, n, method)
 
 
+def with_t_interval(found: Estimate, n_units: int, confidence_level: float, bound: float) -> Estimate:
+    """Return an estimate in [-bound, bound] with a t interval from its bootstrap standard error.
+
+    Resamples of n units have the spread of n - 1 units, and percentiles also lack the width of t.
+    """
+    if found.value is None or found.low is None or not found.se or n_units < 2:
+        return found
+    se = found.se * math.sqrt(n_units / (n_units - 1))
+    half = t_quantile(confidence_level, n_units - 1) * se
+    method = found.method.replace("percentile bootstrap", "t with bootstrap standard error")
+    low, high = max(found.value - half, -bound), min(found.value + half, bound)
+    return replace(found, low=low, high=high, se=se, method=method)
+
+
 def mean_and_influences(values: Array, members: Codes) -> tuple[float, Array]:
     """Return the mean and the contribution of each cluster's deviations to it, shape `(n_clusters,)`."""
     mean = float(values.mean())

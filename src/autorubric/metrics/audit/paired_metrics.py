@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -136,6 +136,7 @@ class PairedMetric:
     movable: Array  # whether swapping the judges matters for each kind of unit, shape `(u,)`
     reason: Callable[[Array], Reason]  # why the difference is undefined at given sums
     smooth: bool = True  # whether the metric is differentiable in the sums
+    gains: Array | None = None  # sum of a minus that of b by kind of unit, if the metric is a mean over items
 
     def difference(self, sums: Array) -> Array:
         a, b = self.sides(sums)
@@ -209,12 +210,12 @@ def _paired_kappa(triples: Triples, weights: Weights) -> PairedMetric:
 def _paired_mean(name: str, triples: Triples, values: Sequence[Array]) -> PairedMetric:
     """Return the mean of the values of a and of b; the sums are the number of items and the values."""
     ones = np.ones(triples.n)
-    return _paired_sums(
-        name,
-        _units([ones, values[0], ones, values[1]], triples),
-        lambda sums: np.asarray(sums[..., 1] / sums[..., 0]),
-        lambda sums: "no_pairs",
+    units = _units([ones, values[0], ones, values[1]], triples)
+    assert units.sums is not None
+    found = _paired_sums(
+        name, units, lambda sums: np.asarray(sums[..., 1] / sums[..., 0]), lambda sums: "no_pairs"
     )
+    return replace(found, gains=units.sums[:, 1] - units.sums[:, 3])
 
 
 def _paired_pearson(triples: Triples) -> PairedMetric:

@@ -27,6 +27,7 @@ from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.label_table import table_of
 from autorubric.metrics.core.resampling import Resampling, ResamplingArguments, check_number
 from autorubric.metrics.core.result import ResultBase, figure_table, format_estimate, titled_figures
+from autorubric.metrics.core.wording import compare_in_words
 from autorubric.support.blocks import Block, Cell, ScalarBlock, TableBlock, TextBlock
 
 _UNLIKE = "Unlike accuracy, correctness breaks ties at random and counts values as 1 - absolute error."
@@ -99,18 +100,27 @@ class PanelAudit(ResultBase):
         else:
             worth = f"effective number of judges: {format_estimate(self.effective_judges)} of {k}"
             if float(self.effective_judges) > k:
-                worth += f" (above {k} because the judges' errors are negatively correlated)"
+                worth += "; " + compare_in_words(
+                    self.mean_correlation,
+                    above="the judges' errors are positively correlated",
+                    below=f"it is above {k} because the judges' errors are negatively correlated",
+                    otherwise="that the judges' errors are negatively correlated is not shown",
+                    quantity="mean error correlation",
+                )
         return f"Panel correctness: {figure}; {worth}{self._compared_with_best()}. {_UNLIKE}"
 
     def _compared_with_best(self) -> str:
         best = self.best_single
         if best.difference.value is None or not best.judges:
             return ""
-        ahead = float(best.difference)
-        how = f"{abs(ahead):.3f} {'better' if ahead > 0 else 'worse'} than"
-        if abs(ahead) < 0.0005:
-            how = "as good as"
-        return f". The panel is {how} its best single judge, {best.judges[0]}"
+        single = f"its best single judge, {best.judges[0]}"
+        return ". " + compare_in_words(
+            best.difference,
+            above=f"The panel is better than {single}",
+            below=f"The panel is worse than {single}",
+            otherwise=f"That the panel is better or worse than {single}, is not shown",
+            quantity="difference in correctness",
+        )
 
     def _tables(self) -> list[Block]:
         defined = f"{self.n_pairs_defined} of {len(self.correlations)} pairs"

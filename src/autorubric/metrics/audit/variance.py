@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, Unpack
@@ -23,7 +24,13 @@ from autorubric.metrics.audit.rubric_weights import weights_of
 from autorubric.metrics.core.contingency import divide
 from autorubric.metrics.core.estimate import RELATIVE_ZERO, Estimate, Reason
 from autorubric.metrics.core.label_table import table_of
-from autorubric.metrics.core.resampling import Resampling, ResamplingArguments, check_number
+from autorubric.metrics.core.resampling import (
+    Ends,
+    Resampling,
+    ResamplingArguments,
+    check_number,
+    interval_of,
+)
 from autorubric.metrics.core.result import (
     FIGURE_COLUMNS,
     ResultBase,
@@ -35,6 +42,7 @@ from autorubric.metrics.core.result import (
 )
 from autorubric.metrics.core.scales import Array
 from autorubric.metrics.core.votes_table import order_by_id
+from autorubric.metrics.core.wording import compare_in_words
 from autorubric.support.blocks import Block, Cell, TableBlock
 
 
@@ -46,6 +54,9 @@ class Plan:
     samples: int | None  # per judge; None if there is no plan
     reached: float | None  # coefficient reached by the plan; None if there is no plan
     reason: Reason | None = None  # why there is no plan; None if there is one
+    low: float | None = None  # limits of the interval of `reached`
+    high: float | None = None
+    sure_judges: int | None = None  # fewest judges with which `low` reaches the target; None if unattainable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +121,16 @@ class VarianceComponents(ResultBase):
         else:
             samples = "1 sample" if plan.samples == 1 else f"{plan.samples} samples"
             judges = "1 judge" if plan.judges == 1 else f"{plan.judges} judges"
-            then = f"{judges} with {samples} per judge would reach {self.target:g}"
+            design = f"{judges} with {samples} per judge"
+            then = compare_in_words(
+                Estimate(plan.reached, plan.low, plan.high, n=self.score.n_items),
+                above=f"{design} would reach {self.target:g}",
+                otherwise=f"{design} may reach {self.target:g}, which is not shown",
+                reference=self.target - 1e-9,
+                quantity="Φ of the plan",
+            )
+            if plan.sure_judges is not None and plan.sure_judges > plan.judges:
+                then += f"; {plan.sure_judges} judges reach it at the lower limit"
         return f"Reliability of the item scores: Φ = {format_estimate(phi)}; {then}."
 
     def _tables(self) -> list[Block]:
@@ -151,15 +171,17 @@ def _shares_table(studies: Mapping[str, GeneralisabilityStudy]) -> TableBlock:
 
 def _plans_table(studies: Mapping[str, GeneralisabilityStudy], target: float) -> TableBlock:
     rows: list[tuple[Cell, ...]] = [
-        (name, study.phi.value, one.judges, one.samples, one.reached, one.reason or "")
+        (
+            name, study.phi.value, one.judges, one.samples, one.reached, one.low, one.high, one.sure_judges,
+            one.reason or "",
+        )
         for name, study in studies.items()
         for one in (study.plan,)
-    ]
-    return TableBlock(
-        title=f"Fewest votes needed to reach Φ = {target:g}",
-        columns=("figure", "current Φ", "judges", "samples", "reached Φ", "reason"),
-        rows=tuple(rows),
-    )
+    ]  # fmt: skip
+    columns = (
+        "figure", "current Φ", "judges", "samples", "reached Φ", "low", "high", "judges at low", "reason",
+    )  # fmt: skip
+    return TableBlock(title=f"Fewest votes needed to reach Φ = {target:g}", columns=columns, rows=tuple(rows))
 
 
 _FACETS = ("item", "judge", "order")
@@ -186,6 +208,9 @@ def variance_components(
     10 samples, or 1,000 samples of a single judge), `no_repeats` (one judge that voted once) or `no_variance`
     (between items). All results are undefined with fewer than two items or three votes. Intervals resample
     items and keep the judges fixed, so with few judges they understate the uncertainty about other judges.
+    The interval of a plan does not: it divides each mean square by draws of χ² / df (Weerahandi 1993), which
+    is exact in this sense for normal effects in a balanced design and approximate otherwise. `sure_judges` is
+    the number of judges with which its lower limit reaches `target`.
 
     Args:
         result: An `EvalResult`, or a long table of labels.
@@ -243,8 +268,8 @@ def _study(name: str, layout: FacetLayout, target: float, resampling: Resampling
         g=g,
         phi=phi,
         single=one,
-        plan=_plan(layout, effects, found, target, "phi", reason),
-        plan_g=_plan(layout, effects, found, target, "g", reason),
+        plan=_plan(layout, effects, found, target, "phi", reason, resampling),
+        plan_g=_plan(layout, effects, found, target, "g", reason, resampling),
         n_votes=layout.n,
         n_items=n_items,
         n_judges=n_judges,
@@ -339,6 +364,7 @@ def _plan(
     target: float,
     coefficient: Coefficient,
     reason: Reason,
+    resampling: Resampling,
 ) -> Plan:
     """Find the smallest number of votes (judges × samples in one order) that reaches the target.
 
@@ -366,7 +392,45 @@ def _plan(
             best = (judges, samples, reached)
     if best is None:
         return _no_plan("unattainable")
-    return Plan(judges=best[0], samples=best[1], reached=best[2])
+    judges, samples, reached = best
+    drawn = _draw_components(layout, effects, found, resampling)
+
+    def limits(judges: int) -> Ends:
+        return interval_of(
+            reliability(drawn, effects, Design(judges=judges, samples=samples), coefficient), resampling
+        )[0]
+
+    ends = limits(judges)
+    candidates = range(judges, MOST_JUDGES + 1 if judges_vary else judges + 1)
+    sure = bisect_left(candidates, True, key=lambda size: (limits(size).low or 0.0) >= target)
+    return Plan(
+        judges=judges,
+        samples=samples,
+        reached=reached,
+        low=ends.low,
+        high=ends.high,
+        sure_judges=candidates[sure] if sure < len(candidates) else None,
+    )
+
+
+def _draw_components(
+    layout: FacetLayout, effects: list[Effect], found: Sequence[VarianceComponent], resampling: Resampling
+) -> Array:
+    """Draw components from their generalised confidence distribution, shape `(n_resamples, n_effects)`.
+
+    The expected mean square of an effect f is Σ σ²_g n / n_g over the effects g that contain f, where n_g is
+    the number of groups of g, and the residual variance.
+    """
+    groups = [math.prod(layout.shape[facet] for facet in one) for one in effects]
+    df = np.array([math.prod(layout.shape[facet] - 1 for facet in one) for one in effects], dtype=float)
+    df[-1] = max(layout.n - 1 - df[:-1].sum(), 1.0)
+    within = np.array(
+        [[g == RESIDUAL or (f != RESIDUAL and f <= g) for g in effects] for f in effects], dtype=float
+    )
+    expected = within * np.where([one == RESIDUAL for one in effects], 1.0, layout.n / np.array(groups))
+    squares = np.maximum(expected @ np.array([one.raw for one in found], dtype=float), 0.0)
+    chi = resampling.generator().chisquare(df, size=(resampling.n_resamples, len(df)))
+    return np.maximum(np.linalg.solve(expected, (squares * df / chi).T).T, 0.0)
 
 
 def _judges_needed(

@@ -150,7 +150,7 @@ def encode(columns: Iterable[Iterable[Any]], scale: Scale | None, labels: int | 
     if isinstance(scale, Interval):
         raise ArgumentError(f"{scale} has no categories; pass Binary(), Nominal(labels) or Ordinal(labels)")
     levels = [_levels(column) for column in sequences]
-    used = scale or infer_scale(label for seen, _ in levels for label in seen)
+    used = scale or infer_scale(*(seen for seen, _ in levels))
     if used is None:
         return CodedLabels(tuple(np.full(len(c), MISSING, dtype=np.int64) for c in sequences), None, 0, False)
     codes = tuple(used.encode(seen) if where is None else used.encode(seen)[where] for seen, where in levels)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 from autorubric.criteria.base import BaseCriterion
@@ -218,6 +220,47 @@ class LabelledDataset(Protocol):
     def item_truth(self, i: int, /) -> Mapping[str, Json] | None: ...  # labels by criterion name
     # by rater and criterion name
     def item_ratings(self, i: int, /) -> Mapping[str, Mapping[str, Json]]: ...
+
+
+def pair_items(own: LabelledDataset, theirs: LabelledDataset) -> dict[str, str]:
+    """Return, by the id of each item, the id of the same item in another dataset, or an unknown id.
+
+    Items are the same if their ids are equal. Items without ids are paired by position if prompts (of
+    conversations, the turns before the first reply) are equal, and otherwise by prompt, or prompt and text.
+
+    Raises:
+        ArgumentError: If items without ids are in another order, and texts repeat.
+    """
+    read = getattr(own, "item_ids", None) or (lambda: map(own.item_id, range(len(own.items))))
+    same = {item: item for item in read()}
+    if own is theirs or not any(map(str.isdecimal, same)):
+        return same
+    mine, others = _texts(own), _texts(theirs)
+    both = [(mine[item], others[item]) for item in mine.keys() & others.keys()]
+    rows = [(one, other) for one, other in both if not (one[0] and other[0])]
+    known = {submission for *_, submission in mine.values()}
+    moved = sum(one[2] != other[2] and other[2] in known for one, other in rows)
+    if all(one[1] == other[1] for one, other in rows) and 2 * moved <= len(rows):
+        return same
+    for end in (2, 3):
+        by_text, names = ({one[1:end]: item for item, one in held.items()} for held in (mine, others))
+        if len(by_text) == len(mine) and len(names) == len(others) and by_text.keys() & names.keys():
+            return {item: names.get(text, f"\0{text}") for text, item in by_text.items()}
+    raise ArgumentError(
+        "items without ids are in another order in one dataset, and prompts repeat, so that they cannot be "
+        "paired; set ids in both datasets, for example with --id COLUMN"
+    )
+
+
+def _texts(dataset: LabelledDataset) -> dict[str, tuple[bool, str, str]]:
+    """Return whether each item has an id, its prompt or the turns before the first reply, and its text."""
+    found = {}
+    for at, item in enumerate(dataset.items):
+        prompt, submission = getattr(item, "prompt", None), item.submission
+        if prompt is None and isinstance(submission, list):
+            prompt = list(takewhile(lambda turn: turn.get("role") != "assistant", submission))
+        found[dataset.item_id(at)] = item.id is not None, json.dumps(prompt), json.dumps(submission)
+    return found
 
 
 @runtime_checkable

@@ -12,9 +12,10 @@ from autorubric.criteria.base import BaseCriterion
 from autorubric.criteria.values import Answer, Level, Submission, VoteStatus
 from autorubric.errors import ArgumentError, ReplyError
 from autorubric.metrics.core.item_scores import PANEL, TRUTH, LabelledDataset, Rater, RaterKind
-from autorubric.metrics.core.scales import Array, Binary, Interval, Scale, infer_scale, is_missing
+from autorubric.metrics.core.scales import Array, Binary, Interval, Ordinal, Scale, infer_scale, is_missing
 from autorubric.metrics.core.votes_table import Cell, MeasuredCriterion, TableRows
 from autorubric.support.frames import as_pandas, is_frame
+from autorubric.support.names import fold_name, match_name, merge_names
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -111,10 +112,15 @@ class LabelRows(NamedTuple):
 
 
 def label_rows(table: Any) -> LabelRows:
+    """Return the rows of a long table; raters and criteria with names that fold equally are merged."""
     table = as_pandas(table)
-    if is_frame(table) and (rows := _frame_rows(table)) is not None:
-        return rows
-    return LabelRows.of([_row(number, row) for number, row in enumerate(_rows_of(table))])
+    rows = _frame_rows(table) if is_frame(table) else None
+    if rows is None:
+        rows = LabelRows.of([_row(number, row) for number, row in enumerate(_rows_of(table))])
+    criteria = merge_names(rows.criterion.values, "criteria")
+    raters = merge_names((one[0][1] for one in rows.vote.values), "raters")
+    vote = rows.vote.read(lambda one: ((one[0][0], raters[one[0][1]]), *one[1:]))
+    return LabelRows(rows.item, _names(rows.criterion.read(criteria.__getitem__)), vote)
 
 
 def _frame_rows(frame: Any) -> LabelRows | None:
@@ -135,7 +141,7 @@ def _frame_rows(frame: Any) -> LabelRows | None:
             join_columns([columns["rater"].read(_name), kinds]).read(lambda pair: _rater(0, *pair)),
             columns.get("sample", nothing).read(lambda sample: _whole(0, sample)),
             columns.get("order", nothing).read(lambda order: None if is_missing(order) else str(order)),
-            labels.read(lambda label: None if is_missing(label) or label == "" else label),
+            labels.read(lambda label: None if is_missing(label) else label),
             numbers,
             columns.get("status", nothing).read(lambda status: _status(0, status)),
         )
@@ -201,7 +207,7 @@ def _row(number: int, row: Mapping[str, Any]) -> LabelRow:
         rater=_rater(number, str(row["rater"]), row.get("rater_kind", row.get("rater_type"))),
         sample=_whole(number, row.get("sample")),
         order=None if is_missing(row.get("order")) else str(row["order"]),
-        label=None if is_missing(label) or label == "" else label,
+        label=None if is_missing(label) else label,
         number=_number(is_missing(label), row.get("number"), row.get("value")) if "label" in row else None,
         status=_status(number, row.get("status")),
     )
@@ -224,7 +230,7 @@ def _status(number: int, status: Any) -> str | None:
 
 
 def _rater(number: int, name: str, given: Any) -> Rater:
-    if is_missing(given) or given == "":
+    if is_missing(given):
         return {"truth": TRUTH, "panel": PANEL}.get(name, ("judge", name))
     kind = _KINDS.get(str(given).lower())
     if kind is None:
@@ -235,7 +241,7 @@ def _rater(number: int, name: str, given: Any) -> Rater:
 
 
 def _whole(number: int, sample: Any) -> int | None:
-    if is_missing(sample) or sample == "":
+    if is_missing(sample):
         return None
     try:
         return int(sample)
@@ -313,17 +319,17 @@ def criteria_on_scales(
     rows: LabelRows, scales: Scale | Mapping[str, Scale] | None
 ) -> tuple[dict[str, LabelledCriterion], tuple[str, ...]]:
     """Return the `LabelledCriterion` of each criterion, and notes on inferred scales."""
-    labels: dict[str, list[Any]] = {}
-    for name, (_, _, _, label, number, status) in join_columns([rows.criterion, rows.vote]).values:
-        answers = labels.setdefault(name, [])
+    labels: dict[str, dict[Rater, list[Any]]] = {}
+    for name, (rater, _, _, label, number, status) in join_columns([rows.criterion, rows.vote]).values:
+        answers = labels.setdefault(name, {})
         if status in (None, "answered"):
-            answers.append(label if number is None or label is not None else number)
+            answers.setdefault(rater, []).append(label if number is None or label is not None else number)
     criteria: dict[str, LabelledCriterion] = {}
     inferred: dict[str, list[str]] = {}
     for name, seen in labels.items():
         scale = scales.get(name) if isinstance(scales, Mapping) else scales
         if scale is None:
-            scale = _infer_scale(seen)
+            scale = _infer_scale(name, seen.values())
             if not isinstance(scale, Binary | None):
                 inferred.setdefault(repr(scale), []).append(name)
         if scale is not None:
@@ -336,15 +342,15 @@ def criteria_on_scales(
 _MOST_CATEGORIES = 20
 
 
-def _infer_scale(labels: Sequence[Any]) -> Scale | None:
-    """Infer the scale from the labels: an `Interval` for non-integers or many distinct numbers."""
-    answers = [label for label in labels if not is_no_answer(label) and not is_missing(label)]
-    numbers = [one for one in answers if isinstance(one, int | float) and not isinstance(one, bool)]
-    if answers and len(numbers) == len(answers):
-        whole = all(float(one).is_integer() for one in numbers)
-        if not whole or len(set(numbers)) > _MOST_CATEGORIES:
-            return Interval()
-    return infer_scale(answers)
+def _infer_scale(name: str, columns: Iterable[Sequence[Any]]) -> Scale | None:
+    """Infer the scale from each rater's labels: an `Interval` for non-integers or many distinct numbers."""
+    try:
+        scale = infer_scale(*([one for one in labels if not is_no_answer(one)] for labels in columns))
+    except ArgumentError as error:
+        raise ArgumentError(f"criterion {name!r}: {error}") from None
+    numbers = scale.labels if isinstance(scale, Ordinal) else ()
+    many = len(numbers) > _MOST_CATEGORIES or not all(float(one).is_integer() for one in numbers)
+    return Interval() if many else scale
 
 
 def _note(scale: str, names: Sequence[str]) -> str:
@@ -356,7 +362,7 @@ def _note(scale: str, names: Sequence[str]) -> str:
 
 
 def is_no_answer(label: Any) -> bool:
-    return isinstance(label, str) and label.strip().upper() in NO_ANSWER
+    return isinstance(label, str) and fold_name(label).upper() in NO_ANSWER
 
 
 def abstention(label: Any) -> Answer:
@@ -401,8 +407,9 @@ def criteria_of_dataset(
 
 
 def declared_answer(criterion: LabelledCriterion, label: Any) -> Answer | None:
-    """Return the declared answer with this label, ignoring case; None if no answer matches."""
+    """Return the declared answer with this label, as `match_name` compares; None if no answer matches."""
     if not isinstance(label, str):
         return None
-    folded = label.strip().casefold()
-    return next((one for one in criterion.declared() if (one.label or "").strip().casefold() == folded), None)
+    named = {one.label: one for one in reversed(criterion.declared()) if one.label is not None}
+    name = match_name(label, named)
+    return None if name is None else named[name]

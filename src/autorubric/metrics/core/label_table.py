@@ -42,6 +42,7 @@ from autorubric.metrics.core.read_votes import read_votes
 from autorubric.metrics.core.resampling import check_choice
 from autorubric.metrics.core.scales import Array, Scale
 from autorubric.metrics.core.votes_table import DECIDED, Cell, TableRows, VotesTable
+from autorubric.support.names import fold_name
 
 
 def table_of(
@@ -217,7 +218,7 @@ def _read(criterion: LabelledCriterion, built: TableRows, row: LabelRow) -> _Vot
     if row.status == "abstained":
         return option if option is not None and option.na else abstention(row.label), "abstained"
     if option is None and is_no_answer(row.label):
-        became = NO_ANSWER[row.label.strip().upper()]
+        became = NO_ANSWER[fold_name(row.label).upper()]
         return (abstention(row.label) if became == "abstained" else None), became
     answer = criterion.read(built, row)
     return answer, "abstained" if answer is not None and answer.abstains else "answered"

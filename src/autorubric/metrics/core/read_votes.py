@@ -301,6 +301,20 @@ class Column:
         )
 
 
+def count_unanswered(truth: Column, rater: Column) -> dict[str, int]:
+    """Split the labelled cells without a pair: whether the label or only the rater has no answer that counts.
+
+    `answered_na` counts the cells without an answer in the label that the rater answered.
+    """
+    without = (truth.status > 0) & ~truth.answered
+    alone = truth.answered & ~rater.answered
+    return {
+        "label_unanswered": int(np.count_nonzero(without)),
+        "judge_unanswered": int(np.count_nonzero(alone)),
+        "answered_na": int(np.count_nonzero(without & rater.answered)),
+    }
+
+
 @dataclass(frozen=True, slots=True)
 class Cells:
     """All cells, sorted by criterion and item."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import Field, dataclass, field, fields, is_dataclass
@@ -245,6 +246,16 @@ def spreadsheet_safe(frame: pd.DataFrame) -> pd.DataFrame:
     marked = frame.copy() if frame.empty else frame.apply(_escape_column)
     marked = marked.rename(index=_escape, columns=_escape)
     return marked.rename_axis(index=_escape, columns=_escape)
+
+
+def spreadsheet_csv(frame: pd.DataFrame) -> str:
+    """Return a table as CSV for spreadsheets; cells with a line break, also a lone `\\r`, are quoted."""
+    # With this terminator, the writer quotes cells with a carriage return; outside cells, it is shortened.
+    text = spreadsheet_safe(frame).to_csv(index=False, lineterminator="\r\n")
+    return _QUOTED_OR_END.sub(lambda found: "\n" if found[0] == "\r\n" else found[0], text)
+
+
+_QUOTED_OR_END: Final = re.compile(r'"[^"]*+"|\r\n')
 
 
 def _escape_column(column: pd.Series) -> pd.Series:

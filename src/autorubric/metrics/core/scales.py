@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,6 +14,7 @@ import numpy.typing as npt
 
 from autorubric.errors import ArgumentError
 from autorubric.support.frames import is_frame
+from autorubric.support.names import fold_name
 
 Codes: TypeAlias = npt.NDArray[np.int64]
 """Category codes: positions on a scale, starting from 0. -1 means missing."""
@@ -37,9 +39,11 @@ class ScaledCriterion(Protocol):
 
 
 def is_missing(label: object) -> bool:
-    """Return whether a label is missing: None, NaN, or pandas' NA or NaT."""
+    """Return whether a label is missing: None, NaN, pandas' NA or NaT, or a blank text."""
     if label is None or (isinstance(label, float) and math.isnan(label)):
         return True
+    if isinstance(label, str):
+        return not label or label.isspace()
     if isinstance(label, np.floating):
         return bool(np.isnan(label))
     return type(label).__name__ in ("NAType", "NaTType")
@@ -50,8 +54,19 @@ def _key(label: object) -> object:
     return label.item() if isinstance(label, np.generic) else label
 
 
+def _comparable(label: object) -> object:
+    """Return a label as it is compared if no label equals it: numbers by value, texts after `fold_name`."""
+    if not isinstance(label, str):
+        return _key(label)
+    try:
+        number = float(label)
+    except ValueError:
+        return fold_name(label)
+    return number if math.isfinite(number) else fold_name(label)
+
+
 class _Categorical:
-    """A scale of categories in a declared order."""
+    """Categories in a declared order; a label counts as the only category that equals it after folding."""
 
     labels: tuple[Any, ...]
     na: tuple[Any, ...] = ()
@@ -70,15 +85,21 @@ class _Categorical:
     def _codes(self) -> dict[object, int]:
         return {_key(label): code for code, label in enumerate(self.labels)}
 
+    @cached_property
+    def _folded(self) -> dict[object, int]:
+        """Codes by comparable label; missing for NA labels, and absent for labels that are not unique."""
+        labels = [(_comparable(label), code) for code, label in enumerate(self.labels)]
+        counts = Counter(key for key, _ in labels)
+        found = dict.fromkeys(map(_comparable, self.na), MISSING)
+        return found | {key: code for key, code in labels if counts[key] == 1}
+
     def code(self, label: object) -> int:
         """Return the position of the label on the scale, or -1 if it is missing."""
         if is_missing(label):
             return MISSING
         try:
             code = self._codes.get(_key(label))
-            if code is None and _key(label) in self.na:
-                return MISSING
-            return self._codes[_key(label)] if code is None else code
+            return self._folded[_comparable(label)] if code is None else code
         except (KeyError, TypeError):
             raise ArgumentError(
                 f"label {label!r} is not on the scale {self}, whose labels are {list(self.labels)!r}"
@@ -134,8 +155,8 @@ class Binary(_Categorical):
         if is_missing(label):
             return MISSING
         plain = _key(label)
-        if isinstance(plain, str) and plain.strip().upper() in _BINARY_WORDS:
-            return _BINARY_WORDS[plain.strip().upper()]
+        if isinstance(plain, str) and fold_name(plain).upper() in _BINARY_WORDS:
+            return _BINARY_WORDS[fold_name(plain).upper()]
         if isinstance(plain, bool | int | float) and plain in (0, 1):
             return int(plain)
         raise ArgumentError(
@@ -285,16 +306,26 @@ def as_sequence(labels: Iterable[Any] | npt.NDArray[Any], what: str) -> Sequence
     return labels if isinstance(labels, list | tuple) else list(labels)
 
 
-def infer_scale(labels: Iterable[object]) -> CategoricalScale | None:
-    """Infer the scale: binary, ordinal if all labels are numbers, or nominal; None without labels."""
+def infer_scale(*columns: Iterable[object]) -> CategoricalScale | None:
+    """Infer the scale: binary, ordinal if all labels are numbers, or nominal; None without labels.
+
+    A label that only one column has counts as the only label that equals it after folding, also as the number
+    that it denotes.
+
+    Raises:
+        ArgumentError: If one column has texts that denote no number of another column, which has no texts.
+    """
     try:
-        seen = {_key(label) for label in labels if not is_missing(label)}
+        held = [{_key(label) for label in column if not is_missing(label)} for column in columns]
     except TypeError as error:
         raise ArgumentError(f"labels must be hashable: {error}") from None
+    seen = set().union(*held)
     if not seen:
         return None
     if Binary.reads(seen):
         return Binary()
+    if any(isinstance(label, str) for label in seen):
+        seen = _merge_spellings(held)
     if all(isinstance(label, int | float) for label in seen):
         ordered = sorted(cast("set[float]", seen))
         return Ordinal(ordered, values=ordered)
@@ -302,6 +333,28 @@ def infer_scale(labels: Iterable[object]) -> CategoricalScale | None:
         return Nominal(sorted(cast("set[Any]", seen)))
     except TypeError:
         return Nominal(sorted(seen, key=lambda label: (type(label).__name__, str(label))))
+
+
+def _merge_spellings(columns: Sequence[set[object]]) -> set[object]:
+    """Return the distinct labels of columns, each in one spelling unless several columns share more."""
+    shared = Counter(label for column in columns for label in column)
+    numbers = [label for label in shared if isinstance(label, int | float)]
+    read = _comparable if numbers or max(shared.values()) == 1 else lambda label: fold_name(str(label))
+    spellings: dict[object, list[object]] = {}
+    for label in sorted(shared, key=lambda one: (isinstance(one, str), -shared[one], str(one))):
+        key = read(label)
+        if numbers and isinstance(key, float):
+            label = int(key) if key.is_integer() else key
+        spellings.setdefault(key, []).append(label)
+    kept = {label for same in spellings.values() for label in same if label is same[0] or shared[label] > 1}
+    texts = [sorted(str(one) for one in column if isinstance(read(one), str)) for column in columns if column]
+    if numbers and any(texts) and not all(texts):
+        text = next(filter(None, texts))[0]
+        raise ArgumentError(
+            f"labels are texts such as {text!r} in one column and numbers such as {numbers[0]!r} in another, "
+            "and never equal; convert one of the columns, or pass scale=Nominal(labels) with all labels"
+        )
+    return kept
 
 
 Weights: TypeAlias = Literal["linear", "quadratic"] | Sequence[Sequence[float]] | Array | None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,6 +16,7 @@ from autorubric.metrics.core.item_scores import Rater
 from autorubric.metrics.core.scales import Array, Codes
 from autorubric.scoring.probabilities import expected_value
 from autorubric.scoring.votes import Decision, JudgeVote, Probabilities
+from autorubric.support.names import describe_merged, fold_name
 from autorubric.support.objects import Json, is_number
 
 if TYPE_CHECKING:
@@ -222,6 +224,8 @@ class TableRows:
     criteria: dict[MeasuredCriterion, int] = field(default_factory=dict)
     known: dict[int, tuple[BaseCriterion | MeasuredCriterion, int]] = field(default_factory=dict)
     raters: dict[Rater, int] = field(default_factory=dict)
+    people: dict[str, str] = field(default_factory=dict)  # first spelling by folded name
+    merged: dict[str, str] = field(default_factory=dict)  # first spelling by name
     answer_columns: dict[Any, tuple[Answer | None, tuple[Any, ...]]] = field(default_factory=dict)
     read: dict[tuple[int, Any], Answer | None] = field(default_factory=dict)
     rows: list[tuple[Any, ...]] = field(default_factory=list)
@@ -259,6 +263,9 @@ class TableRows:
 
     def number(self, rater: Rater) -> int:
         """Return the position of the rater in the table, adding the rater if necessary."""
+        if rater[0] == "human" and rater not in self.raters:
+            first = self.people.setdefault(fold_name(rater[1]), rater[1])
+            self.merged[rater[1]], rater = first, (rater[0], first)
         return self.raters.setdefault(rater, len(self.raters))
 
     def mark_tie(self, item: int, criterion: BaseCriterion) -> None:
@@ -400,6 +407,8 @@ class TableRows:
             name: np.array(column, dtype=kind)
             for (name, kind), column in zip(_COLUMNS.items(), columns, strict=True)
         }
+        if merged := describe_merged(self.merged, "raters"):
+            warnings.warn(merged, stacklevel=4)
         names, origins = tuple(self.raters), defaultdict[str, set[str]](set)
         for at in np.flatnonzero(arrays["origin"] != None):  # noqa: E711
             origins[names[arrays["rater"][at]][1]].add(arrays["origin"][at])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from typing import Literal, TypeAlias
 
 from autorubric.metrics.core.estimate import Estimate
@@ -24,8 +26,8 @@ def compare_in_words(
     found: Estimate,
     *,
     above: str,
-    below: str,
     otherwise: str,
+    below: str = "",
     reference: float = 0.0,
     quantity: str = "difference",
 ) -> str:
@@ -36,10 +38,47 @@ def compare_in_words(
     Args:
         found: Estimate that is compared with `reference`.
         above: Words if the whole interval is above the reference.
-        below: Words if the whole interval is below the reference.
         otherwise: Words if the interval contains the reference or does not exist.
+        below: Words if the whole interval is below the reference; not needed if that is impossible.
         reference: Value with which the interval is compared.
         quantity: Name of the estimate in the parentheses.
     """
     words = {"above": above, "below": below, "not shown": otherwise}[side_of(found, reference)]
     return f"{words} ({quantity} {describe_estimate(found)}, n = {found.n})"
+
+
+def difference_of(first: Estimate, second: Estimate) -> Estimate:
+    """Return first minus second with the interval that follows from both intervals.
+
+    Its limits are d - √((a - l_a)² + (u_b - b)²) and d + √((u_a - a)² + (b - l_b)²) (Zou and Donner 2008,
+    Statistics in Medicine 27, 1693-1702), which is too wide for estimates that are positively correlated, as
+    those of raters on the same items are. Comparing the best with the next best needs no adjustment for the
+    number of candidates (Hung and Fithian 2019, Annals of Statistics 47, 758-782).
+    """
+    value, n = float(first) - float(second), min(first.n, second.n)
+    ends = (first.low, first.high, second.low, second.high)
+    if None in ends:
+        return Estimate(value, n=n, reason="no_interval")
+    below, above, under, over = (float(end) for end in ends if end is not None)
+    low = value - math.hypot(float(first) - below, over - float(second))
+    return Estimate(value, low, value + math.hypot(above - float(first), float(second) - under), n=n)
+
+
+def answered_in_words(n_answered: int, n: int, units: str, who: str = "it") -> str:
+    """Return ` on the 70 % of items it answered` for 7 of 10; empty if all were answered.
+
+    Sentences about a judge that abstained have this condition, because it may abstain where it would err.
+    """
+    if not n_answered < n:
+        return ""
+    share = min(n_answered / n, 0.999)
+    return f" on the {100 * share:.{0 if share < 0.995 else 1}f} % of {units} {who} answered"
+
+
+def widen(found: Estimate, worst: Estimate, best: Estimate) -> Estimate:
+    """Return an estimate whose interval contains those of the worst and the best case of abstentions."""
+    ends = (found.low, worst.low, found.high, best.high)
+    if None in ends:
+        return replace(found, low=None, high=None, reason="no_interval")
+    low, least, high, most = (float(end) for end in ends if end is not None)
+    return replace(found, low=min(low, least), high=max(high, most))

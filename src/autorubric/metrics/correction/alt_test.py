@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, TypeAlias, Unpack
 
 import numpy as np
-from scipy.special import stdtr
+from scipy.special import bdtr, stdtr, stdtrit
 
 from autorubric.errors import ArgumentError
 from autorubric.metrics.core.contingency import cluster_codes, divide, encode, numeric_column, renumber
 from autorubric.metrics.core.estimate import Estimate, Reason, TestStatistic
 from autorubric.metrics.core.estimation import Figure, estimate
-from autorubric.metrics.core.intervals import mean_ends
+from autorubric.metrics.core.intervals import mean_ends, normal_quantile, wilson_ends
 from autorubric.metrics.core.item_scores import PANEL, Rater
 from autorubric.metrics.core.label_rows import ABSTENTION, NO_ANSWER
 from autorubric.metrics.core.label_table import table_of
@@ -28,6 +29,7 @@ from autorubric.metrics.core.resampling import (
 from autorubric.metrics.core.result import ResultBase, describe_estimate, format_interval
 from autorubric.metrics.core.scales import Array, Codes
 from autorubric.metrics.core.votes_table import ABSTAINED, ANSWERED, VotesTable, distinct_names
+from autorubric.metrics.core.wording import answered_in_words, compare_in_words, side_of
 from autorubric.metrics.correction.samples import (
     Annotators,
     answer_or_none,
@@ -48,6 +50,11 @@ LEAST_ITEMS = 30
 FALSE_DISCOVERY_RATE = 0.05
 PASS_AT = 0.5
 
+FEW_DIFFERENCES = 5
+"""Number of items in favour of either side below which the t test is replaced by an exact test."""
+
+_NOT_SHOWN = "That the judge may replace an annotator is not shown"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnnotatorTest:
@@ -64,7 +71,9 @@ class AnnotatorTest:
         wins: Whether the judge wins against the annotator; None if the annotator was not tested.
         reason: Reason why the annotator was not tested; None if tested.
         t_test: The t test with its statistic and degrees of freedom; None if the annotator was not tested, or
-            if the differences between judge and annotator do not vary.
+            if an exact test was used because few items differ.
+        smallest_gap: Smallest difference ε - mean d that these items could show, at the level that half of
+            the annotators need and with the observed spread; None if not tested, or if they can show none.
     """
 
     name: str
@@ -76,6 +85,7 @@ class AnnotatorTest:
     wins: bool | None
     reason: Reason | None
     t_test: TestStatistic | None = None
+    smallest_gap: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,21 +96,28 @@ class AltTestResult(ResultBase):
         winning_rate: Fraction of the tested annotators that the judge wins against (ω).
         advantage: Mean of ρ_f over the tested annotators (ρ): the probability that the judge is at least as
             good as a randomly chosen annotator.
+        gap: Mean of ρ_h - ρ_f over the tested annotators, which is compared with ε.
+        smallest_gap: Smallest difference ε - gap that these items could show against at least half of the
+            annotators; None if there is none.
         passed: Whether ω is at least 0.5; None if no annotator could be tested.
         per_annotator: Result for each annotator, including those with too few items to be tested.
         epsilon: Margin granted to the judge because it costs less than an annotator.
         score: Metric of closeness to the other annotators: `accuracy` or `rmse`.
         n_items: Number of items, equal to the number of rows of `humans`.
+        n_answered: Number of items that the judge answered.
         abstain: Whether abstentions were excluded or treated as a category.
     """
 
     winning_rate: Estimate
     advantage: Estimate
+    gap: Estimate
+    smallest_gap: float | None
     passed: bool | None
     per_annotator: Mapping[str, AnnotatorTest]
     epsilon: float
     score: AltScore
     n_items: int
+    n_answered: int
     abstain: AltAbstain = "exclude"
 
     _heading: ClassVar[str] = "Alternative annotator test"
@@ -110,12 +127,24 @@ class AltTestResult(ResultBase):
             return f"No annotator could be tested: each needs {LEAST_ITEMS} items that others also labelled."
         tested = [one for one in self.per_annotator.values() if one.wins is not None]
         won = sum(bool(one.wins) for one in tested)
-        outcome = "may" if self.passed else "cannot"
-        return (
-            f"The judge {outcome} replace an annotator: it wins against {won} of {len(tested)} "
-            f"(at least half are needed; epsilon {self.epsilon:g}), advantage "
-            f"{describe_estimate(self.advantage)}."
+        condition = answered_in_words(self.n_answered, self.n_items, "items")
+        count = f"it wins against {won} of {len(tested)} (at least half are needed; epsilon {self.epsilon:g})"
+        advantage = f"advantage {describe_estimate(self.advantage)}"
+        if self.passed:
+            return f"The judge may replace an annotator{condition}: {count}, {advantage}."
+        verdict = compare_in_words(
+            self.gap,
+            above="The judge cannot replace an annotator",
+            below=_NOT_SHOWN,
+            otherwise=_NOT_SHOWN,
+            reference=self.epsilon,
+            quantity="annotator's advantage minus judge's",
         )
+        verdict = f"{verdict}{condition}: {count}, {advantage}."
+        if self.smallest_gap is None or side_of(self.gap, self.epsilon) == "above":
+            return verdict
+        small = f"{self.smallest_gap:.3f}"
+        return f"{verdict} The smallest gap below epsilon that these items could show is {small}."
 
     def _tables(self) -> list[Block]:
         rows: list[tuple[Cell, ...]] = [
@@ -150,10 +179,18 @@ def alt_test(
     judge, so ties count for both. With `d = W_h - W_f`, the judge wins against j if a one-sided t test finds
     `mean d < ε` at a false discovery rate of 0.05 over all annotators (Benjamini and Yekutieli [2]). The
     winning rate ω is the fraction of annotators that the judge wins against; the test is passed if ω is at
-    least 0.5. The advantage ρ is the mean of W_f, averaged over annotators.
+    least 0.5. The advantage ρ is the mean of W_f, averaged over annotators. A judge that does not pass is not
+    shown to be worse: the summary says "cannot" only if the interval of the mean d is above ε, and otherwise
+    how large a gap the items could have shown.
+
+    With fewer than five items in favour of either side, the t test would pass a judge at the limit too often
+    (in 6 to 23 % of cases if annotators are unanimous). Then p is exact: the probability of a mean d as low
+    as observed if P(d = 1) = ε + q and P(d = -1) = q, where q has maximum likelihood; `(1 - ε)ⁿ` if d is
+    always 0. With clusters, this needs equally large clusters whose items have the same d; other clusters
+    take the t test or, without variance, `((1 - ε) / (1 - d))ⁿ`, which is Markov's bound for n clusters.
 
     An annotator with fewer than 30 items is not tested (`too_few_units`). If no annotator can be tested, all
-    results are None. If d does not vary, the t statistic is undefined, and p is 0 if d < ε and 1 otherwise.
+    results are None.
 
     Args:
         judge: The judge's labels. None, NaN, NA, CANNOT_ASSESS and INVALID count as missing (see `abstain`).
@@ -206,24 +243,45 @@ def _run_test(
     table = _annotation_table(columns, score)
     cluster = cluster_codes(options.cluster, people.n_items)
     wins = [_compare_with_others(table, j, score) for j in range(1, len(table))]
-    named = zip(people.names, wins, strict=True)
+    named = list(zip(people.names, wins, strict=True))
+    m = sum(int(np.count_nonzero(one.there)) >= LEAST_ITEMS for one in wins)
+    # The level at which Benjamini and Yekutieli reject half of m hypotheses.
+    alpha = (
+        FALSE_DISCOVERY_RATE * math.ceil(PASS_AT * m) / (max(m, 1) * sum(1 / i for i in range(1, m + 1)) or 1)
+    )
     tests = _adjust_tests(
-        [_test_annotator(*one, cluster, epsilon, options.confidence_level) for one in named]
+        [_test_annotator(*one, cluster, epsilon, options.confidence_level, alpha) for one in named]
     )
     tested = [j for j, one in enumerate(tests) if one.p_value is not None]
+    needed = math.ceil(PASS_AT * len(tested))
+    gaps = sorted(one.smallest_gap for one in tests if one.smallest_gap is not None)
     method = f"winning rate (alt-test, epsilon {epsilon:g})"
     rate = Estimate.undefined("too_few_units", method=method)
     if tested:
         won = sum(bool(tests[j].wins) for j in tested)
         rate = Estimate(won / len(tested), n=len(tested), method=method)
+    gap = _estimate_mean(
+        "annotator's advantage minus judge's",
+        [(wins[j].human - wins[j].judge, wins[j].there) for j in tested],
+        cluster,
+        options,
+    )
+    if gap.value == 1.0 and cluster is None:
+        low = wilson_ends(1.0, gap.n, normal_quantile(options.confidence_level))[0]
+        gap = replace(gap, low=2 * low - 1, high=1.0, method=f"{gap.method}; score interval", reason=None)
     return AltTestResult(
         winning_rate=rate,
-        advantage=_estimate_advantage([wins[j] for j in tested], cluster, options),
+        advantage=_estimate_mean(
+            "advantage", [(wins[j].judge, wins[j].there) for j in tested], cluster, options
+        ),
+        gap=gap,
+        smallest_gap=gaps[needed - 1] if 0 < needed <= len(gaps) else None,
         passed=rate.value >= PASS_AT if rate.value is not None else None,
         per_annotator={one.name: one for one in tests},
         epsilon=epsilon,
         score=score,
         n_items=people.n_items,
+        n_answered=int(np.count_nonzero(~np.isnan(table[0]))),
         abstain=abstain,
     )
 
@@ -268,13 +326,15 @@ def _compare_with_others(table: Array, j: int, score: AltScore) -> _PairedWins:
 
 
 def _test_annotator(
-    name: str, wins: _PairedWins, cluster: Codes | None, epsilon: float, level: float
+    name: str, wins: _PairedWins, cluster: Codes | None, epsilon: float, level: float, alpha: float
 ) -> AnnotatorTest:
     n = int(np.count_nonzero(wins.there))
     judge, human = wins.judge[wins.there], wins.human[wins.there]
     members = None if cluster is None else cluster[wins.there]
     enough = n >= LEAST_ITEMS
-    p_value, t_test = _t_test(human - judge, members, epsilon) if enough else (None, None)
+    p_value, t_test, gap = (
+        _test_differences(human - judge, members, epsilon, alpha) if enough else (None, None, None)
+    )
     return AnnotatorTest(
         name=name,
         n=n,
@@ -285,19 +345,50 @@ def _test_annotator(
         wins=None,
         reason=None if enough else "too_few_units",
         t_test=t_test,
+        smallest_gap=gap,
     )
 
 
-def _t_test(differences: Array, members: Codes | None, epsilon: float) -> tuple[float, TestStatistic | None]:
-    """Return the one-sided p-value, and the t test if the differences vary."""
+def _test_differences(
+    differences: Array, members: Codes | None, epsilon: float, alpha: float
+) -> tuple[float, TestStatistic | None, float | None]:
+    """Return the one-sided p-value, the t test if it was used, and the smallest significant ε - mean."""
     own = np.arange(len(differences)) if members is None else renumber(members)
+    sizes = np.bincount(own)
+    units, n = np.bincount(own, weights=differences) / sizes, len(sizes)
+    counted = np.ptp(sizes) == 0 and bool(np.isin(units, (-1.0, 0.0, 1.0)).all())
+    human, judge = int(np.count_nonzero(units > 0)), int(np.count_nonzero(units < 0))
+    if counted and min(human, judge) < FEW_DIFFERENCES:
+        sums = range(human - judge, -n - 1, -1) if human - judge < epsilon * n else range(human, -n - 1, -1)
+        shown = next(
+            (s for s in sums if _exact_p(max(s + judge, 0), max(judge, -s), n, epsilon) <= alpha), None
+        )
+        gap = None if shown is None else epsilon - shown / n
+        return _exact_p(human, judge, n, epsilon), None, gap
     mean = float(differences.mean())
     se = mean_ends(differences, own, 0.95).se
-    if np.ptp(differences) == 0 or not se:
-        return float(mean >= epsilon), None
-    df, t = int(own.max()), (mean - epsilon) / se
-    p = float(stdtr(df, t))
-    return p, TestStatistic(name="t", value=t, df=df, p_value=p)
+    if not se:
+        bound = ((1 - epsilon) / (1 - mean)) ** n if mean < epsilon else 1.0
+        return bound, None, None
+    t = (mean - epsilon) / se
+    p = float(stdtr(n - 1, t))
+    statistic = TestStatistic(name="t", value=t, df=n - 1, p_value=p)
+    return p, statistic, -float(stdtrit(n - 1, alpha)) * se
+
+
+def _exact_p(human: int, judge: int, n: int, epsilon: float) -> float:
+    """Return P(X - Y ≤ human - judge) for n units of which X favour the human and Y the judge.
+
+    P(human) = ε + q and P(judge) = q, where q is the root of the likelihood equation in [0, (1 - ε) / 2].
+    """
+    a, c = -2.0 * n, judge * epsilon * (1 - epsilon)
+    b = human * (1 - epsilon) + judge * (1 - 3 * epsilon) - 2 * (n - human - judge) * epsilon
+    root = (b + math.sqrt(max(b * b - 4 * a * c, 0.0))) / (-2 * a)
+    q = min(max(root, 0.0), (1 - epsilon) / 2)
+    y = np.arange(max(0, judge - human), n + 1)
+    chances = bdtr(y, n, q) - np.where(y > 0, bdtr(y - 1.0, n, q), 0.0)
+    most = np.minimum(human - judge + y, n - y)
+    return min(1.0, float((chances * bdtr(most, n - y, min(1.0, (epsilon + q) / (1 - q)))).sum()))
 
 
 def _adjust_tests(tests: list[AnnotatorTest]) -> list[AnnotatorTest]:
@@ -313,16 +404,19 @@ def _adjust_tests(tests: list[AnnotatorTest]) -> list[AnnotatorTest]:
     return found
 
 
-def _estimate_advantage(wins: list[_PairedWins], cluster: Codes | None, options: IntervalOptions) -> Estimate:
-    name = "advantage (alt-test)"
-    if not wins:
+def _estimate_mean(
+    name: str, columns: list[tuple[Array, Array]], cluster: Codes | None, options: IntervalOptions
+) -> Estimate:
+    """Estimate the mean over annotators of the mean of each column over its items, given by a mask."""
+    name = f"{name} (alt-test)"
+    if not columns:
         return Estimate.undefined("too_few_units", method=name)
-    rows = np.column_stack([column for one in wins for column in (one.judge, one.there.astype(float))])
+    rows = np.column_stack([part for values, there in columns for part in (values, there.astype(float))])
     figure = Figure(
         name=name,
         compute=lambda sums: divide(sums[..., 0::2], sums[..., 1::2]).mean(-1),
         reason=lambda sums: "too_few_units",
-        bounds=(0.0, 1.0),
+        bounds=(-1.0, 1.0),
         auto="percentile",
         on_table=False,
     )
@@ -340,7 +434,10 @@ class AltTests(ResultBase):
         if not tested:
             return "No criterion could be tested: no annotator labelled 30 items that others also labelled."
         passed = sum(bool(one.passed) for one in tested)
-        return f"The panel may replace an annotator on {passed} of {len(tested)} tested criteria."
+        first = f"The panel may replace an annotator on {passed} of {len(tested)} tested criteria."
+        failed = sum(not one.passed and side_of(one.gap, one.epsilon) == "above" for one in tested)
+        rest = len(tested) - passed - failed
+        return first if passed == len(tested) else f"{first} It cannot on {failed}; {rest} show neither."
 
     def _tables(self) -> list[Block]:
         rows: list[tuple[Cell, ...]] = [

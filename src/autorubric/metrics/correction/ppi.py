@@ -13,6 +13,7 @@ from autorubric.metrics.core.intervals import logit_t_ends, normal_quantile, t_q
 from autorubric.metrics.core.resampling import MOST_UNDEFINED_CORRECTED, NO_ENDS, Ends, interval_of
 from autorubric.metrics.core.scales import Array
 from autorubric.metrics.correction.samples import (
+    ABSTAINED_AS,
     PPI_LABELS,
     CorrectionOptions,
     LabelledSample,
@@ -35,28 +36,48 @@ class PPIMeans(NamedTuple):
 
 def value_units(sample: LabelledSample) -> Strata:
     """Build units from labelled pairs and from the judge's values on the items under test."""
-    labels = [np.ones(len(sample.truth)), sample.truth, sample.judged]
-    return strata_of(labels, [np.ones(len(sample.tested)), sample.tested], sample)
+    judged, tested = (
+        np.where(np.isnan(column), ABSTAINED_AS, column) for column in (sample.judged, sample.tested)
+    )
+    labels = [np.ones(len(judged)), fill_labels(sample.truth), judged]
+    return strata_of(labels, [np.ones(len(tested)), tested], sample)
 
 
-_CELLS = np.array([[1.0, y, f, 0.0, 0.0] for y in (0.0, 1.0) for f in (0.0, 1.0)])
+def fill_labels(truth: Array) -> Array:
+    """Return labels without NaN, whose mean and variance are those of the mean of the labels with an answer.
+
+    That mean is a ratio of two sums. Linearised, a label y with an answer is `m + (y - m) / a`, where m is
+    the mean and a the proportion of labels with an answer; a label without one is m (Särndal, Swensson and
+    Wretman 1992, Model assisted survey sampling, section 5.6).
+    """
+    answered = ~np.isnan(truth)
+    if answered.all() or not answered.any():
+        return truth
+    mean = truth[answered].mean()
+    return np.asarray(np.where(answered, mean + (truth - mean) / answered.mean(), mean))
+
+
+def _table_cells(units: Strata) -> Array:
+    """Return the rows of the cells of the label × verdict table, with abstentions if there are any."""
+    values = {0.0, 1.0}.union(*(part.rows[:, [2, 4]].ravel().tolist() for part in units.parts))
+    return np.array([[1.0, y, f, 0.0, 0.0] for y in (0.0, 1.0) for f in sorted(values)])
 
 
 def smooth_table(units: Strata) -> Strata:
     """Return the units plus one labelled item, split equally over the cells of the label × verdict table."""
-    parts = []
+    parts, cells = [], _table_cells(units)
     for part in units.parts:
         if part.labelled:
-            alike = (part.rows[None, :, :] == _CELLS[:, None, :]).all(-1)
-            part = Stratum(_CELLS, alike @ part.counts + 0.25, True, False)
+            alike = (part.rows[None, :, :] == cells[:, None, :]).all(-1)
+            part = Stratum(cells, alike @ part.counts + 1 / len(cells), True, False)
         parts.append(part)
     return Strata(tuple(parts), units.clustered_tests, units.clustered_labels)
 
 
-def smoothing_sums() -> Array:
+def smoothing_sums(cells: Array) -> Array:
     """Return what `smooth_table` adds to sums and to sums of outer products, shape `(5 + 25,)`."""
-    squares = (_CELLS[:, :, None] * _CELLS[:, None, :]).reshape(len(_CELLS), -1)
-    return np.asarray(np.concatenate([_CELLS, squares], axis=1).sum(axis=0) / 4)
+    squares = (cells[:, :, None] * cells[:, None, :]).reshape(len(cells), -1)
+    return np.asarray(np.concatenate([cells, squares], axis=1).mean(axis=0))
 
 
 def ppi_means(
@@ -126,14 +147,16 @@ def _ends(units: Strata, options: CorrectionOptions, *, share: bool) -> tuple[En
         return interval_of(_resample_means(units, options)[:, 0], options)[
             0
         ], "percentile bootstrap" + resampled
-    if share and not units.clustered:
-        # Identical labels show no spread and few labels too little; adding 1/4 per cell compensates for this.
+    # Labels without an answer have other values than 0 and 1.
+    binary = all(np.isin(part.rows[:, 1], (0, 1)).all() for part in units.parts)
+    if share and binary and not units.clustered:
+        # Identical labels show no spread and few labels too little; adding an item compensates for this.
         table = smooth_table(units)
+        added = f"1/{len(_table_cells(units))} added to each table cell"
         if options.ci == "bootstrap-t":
-            return _score_t_ends(table, options), "bootstrap-t, 1/4 added to each table cell" + resampled
+            return _score_t_ends(table, options), f"bootstrap-t, {added}" + resampled
         quantile = t_quantile(options.confidence_level, units.n_labelled - 1)
-        ends = _score_ends(table, quantile, quantile, options.lam)
-        return ends, "score interval, 1/4 added to each table cell"
+        return _score_ends(table, quantile, quantile, options.lam), f"score interval, {added}"
     if options.ci == "bootstrap-t":
         return _bootstrap_t_ends(units, options), "bootstrap-t" + resampled
     df = units.n_labelled - 1 if units.df is None else units.df
@@ -165,7 +188,7 @@ def _score_t_ends(table: Strata, options: CorrectionOptions) -> Ends:
 
     Without that limit, it covers 72 to 89% at 20 to 50 labels and a pass rate of 0.9.
     """
-    added = smoothing_sums()
+    added = smoothing_sums(_table_cells(table))
     values, errors = _resample_means(table, options, added).T
     mean = min(max(_mean_and_se(table, options.lam)[0], _EDGE), 1 - _EDGE)
     values = np.clip(values, _EDGE, 1 - _EDGE)

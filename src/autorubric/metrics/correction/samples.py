@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -36,6 +36,10 @@ Sampled: TypeAlias = Literal["random", "chosen"]
 
 PPI_LABELS = 50
 """Minimum number of labelled units for the normal interval of ppi++ to have sufficient coverage."""
+
+
+ABSTAINED_AS = 0.5
+"""Value of the judge's abstentions for ppi++, which is unbiased whatever the judge's values are."""
 
 
 class CorrectionArguments(ResamplingArguments, total=False):
@@ -95,7 +99,10 @@ def labels_of(given: Iterable[Any], what: str) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelledSample:
-    """Labels and judged values of labelled items, and judged values of items under test, without gaps."""
+    """Labels and judged values of labelled items, and judged values of items under test.
+
+    NaN is an answer of its own: the label has no answer, or the judge abstained.
+    """
 
     truth: Array
     judged: Array  # the judge's values on the labelled items
@@ -103,6 +110,11 @@ class LabelledSample:
     label_cluster: Codes | None = None  # ids shared with `test_cluster` denote the same cluster
     test_cluster: Codes | None = None
     n_missing: int = 0  # items excluded because a verdict or label was missing
+
+    def only(self, which: Array) -> LabelledSample:
+        """Return the sample with the labelled items of the mask `which` alone."""
+        members = None if self.label_cluster is None else self.label_cluster[which]
+        return replace(self, truth=self.truth[which], judged=self.judged[which], label_cluster=members)
 
 
 def binary_codes(column: Iterable[Any], what: str) -> Codes:
@@ -279,14 +291,13 @@ def _stratum(rows: Array, members: Codes | None, *, labelled: bool) -> Stratum:
 
 
 def _distinct(rows: Array) -> tuple[Array, Codes]:
-    """Return the distinct rows and their counts, without merging rows with numbers other than 0 and 1."""
-    if not np.all((rows == 0) | (rows == 1)):
+    """Return the distinct rows and their counts, without merging rows with numbers other than 0, 1/2, 1."""
+    if not np.all((rows == 0) | (rows == 1) | (rows == ABSTAINED_AS)):
         return rows, np.ones(len(rows), dtype=np.int64)
-    keys = (rows @ (2.0 ** np.arange(rows.shape[1]))).astype(np.int64)
-    counts = np.bincount(keys)
+    places = 3 ** np.arange(rows.shape[1])
+    counts = np.bincount((2 * rows @ places).astype(np.int64))
     there = np.flatnonzero(counts)
-    bits = ((there[:, None] >> np.arange(rows.shape[1])) & 1).astype(float)
-    return bits, counts[there]
+    return (there[:, None] // places % 3) / 2, counts[there]
 
 
 def share_estimate(

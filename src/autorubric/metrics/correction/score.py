@@ -22,6 +22,7 @@ from autorubric.metrics.core.result import (
     titled_figures,
 )
 from autorubric.metrics.core.scales import Array
+from autorubric.metrics.core.wording import answered_in_words
 from autorubric.metrics.correction import ppi
 from autorubric.metrics.correction.judge_error import check_same_judging
 from autorubric.metrics.correction.ppi import ppi_estimate
@@ -38,7 +39,6 @@ from autorubric.metrics.correction.score_columns import (
     CriterionColumns,
     ScoredRun,
     correction_sums,
-    distribution_of,
     join_calibration,
     read_item_scores,
     read_scores,
@@ -85,11 +85,12 @@ class CorrectedScore(ResultBase):
         per_criterion: Corrected criteria by name; empty with `on="items"`.
         method: Correction method.
         on: Whether criteria or item scores were corrected.
-        n_items: Number of judged items.
+        n_items: Number of judged items, including items with abstentions.
         n_labelled: Number of judged items that have labels.
+        n_abstained: Number of judged items on which the panel abstained on some criterion.
         n_clamped: Number of items whose weighted sum is outside [0, 1]. If there are any, the mean of the
             clamped scores differs from `score`.
-        n_incomplete: Number of items judged on only some of the criteria. Their scores have smaller
+        n_incomplete: Number of items with an answer on only some of the criteria. Their scores have smaller
             denominators, which a sum over criteria does not reproduce.
         n_unjudged: Number of items excluded because they have no decision (e.g. all verdicts were lost).
         n_labelled_unjudged: Number of excluded items that have labels, including items of the calibration
@@ -107,6 +108,7 @@ class CorrectedScore(ResultBase):
     on: CorrectedOn
     n_items: int
     n_labelled: int
+    n_abstained: int = 0
     n_clamped: int = 0
     n_incomplete: int = 0
     n_unjudged: int = 0
@@ -118,6 +120,7 @@ class CorrectedScore(ResultBase):
 
     def _sentence(self) -> str:
         judged = "undefined" if self.raw.value is None else f"{self.raw.value:.3f}"
+        judged += answered_in_words(self.n_items - self.n_abstained, self.n_items, "items", "they")
         if self.score.value is None:
             text = f"The mean score could not be corrected ({self.reason}); the judges' own mean is {judged}."
             if self.reason != "too_few_labels":
@@ -133,13 +136,14 @@ class CorrectedScore(ResultBase):
         counts: tuple[tuple[str, Cell], ...] = (
             ("items", self.n_items),
             ("labelled items", self.n_labelled),
+            ("items with abstentions", self.n_abstained),
             ("items excluded because they have no decision", self.n_unjudged),
             ("labelled items excluded because they have no decision", self.n_labelled_unjudged),
         )
         if self.on == "criteria":
             counts += (
                 ("items with a clamped score", self.n_clamped),
-                ("items with abstentions", self.n_incomplete),
+                ("items without an answer on some criterion", self.n_incomplete),
                 ("nonlinear parts", ", ".join(self.bends) or "none"),
             )
         title = "Mean score" + (" before clamping" if self.on == "criteria" else "")
@@ -254,8 +258,7 @@ def _mean(values: Array, name: str) -> Estimate:
 
 
 def _correct_items(run: ScoredRun, options: CorrectionOptions) -> CorrectedScore:
-    judged = ~np.isnan(run.judged_score)
-    labelled = judged & ~np.isnan(run.true_score)
+    judged, labelled = run.judged, run.labelled
     sample = LabelledSample(
         truth=run.true_score[labelled],
         judged=run.judged_score[labelled],
@@ -274,8 +277,9 @@ def _correct_items(run: ScoredRun, options: CorrectionOptions) -> CorrectedScore
         per_criterion={},
         method="ppi++",
         on="items",
-        n_items=int((judged & run.tested).sum()),
+        n_items=run.n_judged,
         n_labelled=int(labelled.sum()),
+        n_abstained=run.n_abstained,
         n_unjudged=run.n_unjudged,
         n_labelled_unjudged=run.n_labelled_unjudged,
         reason=score.reason if score.value is None else None,
@@ -319,6 +323,7 @@ def correct_criteria(
         on="criteria",
         n_items=n,
         n_labelled=int(run.labelled.sum()),
+        n_abstained=run.n_abstained,
         n_clamped=run.clamped,
         n_incomplete=run.n_incomplete,
         n_unjudged=run.n_unjudged,
@@ -347,7 +352,7 @@ def _correct_criterion(
     options: CorrectionOptions,
 ) -> CorrectedCriterion:
     judged = one.judged_value[tested]
-    n = int(np.count_nonzero(~np.isnan(judged)))
+    n = int(np.count_nonzero(one.decided[tested]))
     name = f"corrected mean value ({method})"
     total = part.sums.sum(axis=0)[None, :]
     distribution, lam = None, None
@@ -356,7 +361,7 @@ def _correct_criterion(
     else:
         value = _with_interval(float(part.correct(total)[0]), drawn, n, name, options, part.df)
         if part.size:
-            shares = distribution_of(*part.tables(total))[0].tolist()
+            shares = part.distribution(total)[0].tolist()
             distribution = dict(zip(one.labels, shares, strict=True))
         else:
             lam = float(part.ppi_means(total).lam[0])

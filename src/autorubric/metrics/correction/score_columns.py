@@ -9,6 +9,7 @@ import numpy as np
 
 from autorubric.criteria.base import BaseCriterion
 from autorubric.errors import ArgumentError
+from autorubric.metrics.core.contingency import divide
 from autorubric.metrics.core.estimate import Reason
 from autorubric.metrics.core.item_scores import PANEL, TRUTH, LabelledDataset, SupportsGradedRun
 from autorubric.metrics.core.read_votes import Column, Modes, cells_of, read_votes
@@ -16,6 +17,7 @@ from autorubric.metrics.core.scales import Array, Codes
 from autorubric.metrics.core.votes_table import ABSTAINED, ANSWERED
 from autorubric.metrics.correction import ppi
 from autorubric.metrics.correction.samples import (
+    ABSTAINED_AS,
     PPI_LABELS,
     CorrectionMethod,
     CorrectionOptions,
@@ -34,10 +36,30 @@ class CriterionColumns:
     labels: tuple[str, ...]  # names of the categories; empty for numbers
     values: Array | None  # of the categories in [0, 1], shape `(K,)`; None if one has no value
     share: float  # of the score: the criterion's weight divided by the denominator
-    truth: Array  # labels as category codes, -1 if missing
-    judged: Array  # the panel's decisions as category codes, -1 if missing
+    truth: Array  # labels as category codes, K if an abstention or NA, -1 if missing or a number
+    judged: Array  # the panel's decisions, in the same way
     true_value: Array  # labels in [0, 1], NaN if missing
     judged_value: Array  # decisions in [0, 1], NaN if missing
+
+    @property
+    def unanswered(self) -> Array:
+        """Whether the label of an item is an abstention or NA, shape `(n_items,)`."""
+        return np.asarray(self.truth == len(self.labels))
+
+    @property
+    def abstained(self) -> Array:
+        """Whether the decision on an item is an abstention or NA, shape `(n_items,)`."""
+        return np.asarray(self.judged == len(self.labels))
+
+    @property
+    def labelled(self) -> Array:
+        """Whether an item has a label, including one without an answer, shape `(n_items,)`."""
+        return ~np.isnan(self.true_value) | self.unanswered
+
+    @property
+    def decided(self) -> Array:
+        """Whether an item has a decision, including an abstention, shape `(n_items,)`."""
+        return ~np.isnan(self.judged_value) | self.abstained
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,48 +70,56 @@ class ScoredRun:
     start: float  # score with every value at 0
     true_score: Array  # of complete labels, shape `(n_items,)`; NaN if a label is missing
     judged_score: Array  # of the panel without length penalty; NaN if missing
+    abstained: Array  # whether the panel abstained on some criterion
     bends: tuple[str, ...]  # features that make item scores differ from a weighted sum over criteria
     clamped: int  # items whose weighted sum, of labels or of the panel, is outside [0, 1]
     tested: Array  # whether each item counts towards the mean; False for labelled items of another run
-    unread_labels: int = 0
 
     @property
     def judged(self) -> Array:
-        """Whether an item has a decision, shape `(n_items,)`."""
-        return np.asarray(np.any([~np.isnan(one.judged_value) for one in self.criteria], axis=0))
+        """Whether an item has a decision or an abstention, shape `(n_items,)`."""
+        if not self.criteria:
+            return ~np.isnan(self.judged_score) | self.abstained
+        return np.asarray(np.any([one.decided for one in self.criteria], axis=0))
 
     @property
     def n_judged(self) -> int:
-        """Number of items under test that have a decision."""
+        """Number of items under test that have a decision or an abstention."""
         return int(np.count_nonzero(self.judged & self.tested))
 
     @property
     def labelled(self) -> Array:
         """Whether an item has both a decision and a label on some criterion, shape `(n_items,)`."""
-        both = [~np.isnan(one.judged_value + one.true_value) for one in self.criteria]
-        return np.asarray(np.any(both, axis=0))
+        if not self.criteria:
+            return self.judged & ~np.isnan(self.true_score)
+        return np.asarray(np.any([one.decided & one.labelled for one in self.criteria], axis=0))
+
+    @property
+    def n_abstained(self) -> int:
+        """Number of items under test on which the panel abstained on some criterion."""
+        return int(np.count_nonzero(self.abstained & self.tested))
 
     @property
     def n_incomplete(self) -> int:
-        """Number of judged items that lack a decision on some criterion, so their denominators differ."""
+        """Number of judged items that lack an answer on some criterion, so their denominators differ."""
         missing = np.any([np.isnan(one.judged_value) for one in self.criteria], axis=0)
         return int(np.count_nonzero(missing & self.judged & self.tested))
 
     @property
     def n_unjudged(self) -> int:
         """Number of items under test without a decision."""
-        return int(np.count_nonzero(~self._decided & self.tested))
+        return int(np.count_nonzero(~self.judged & self.tested))
+
+    @property
+    def has_label(self) -> Array:
+        """Whether an item has a label, shape `(n_items,)`."""
+        columns = [one.labelled for one in self.criteria] or [~np.isnan(self.true_score)]
+        return np.asarray(np.any(columns, axis=0))
 
     @property
     def n_labelled_unjudged(self) -> int:
         """Number of items with a label but without a decision, including those of the calibration."""
-        columns = [one.true_value for one in self.criteria] or [self.true_score]
-        has_label = np.any([~np.isnan(column) for column in columns], axis=0)
-        return int(np.count_nonzero(has_label & ~self._decided)) + self.unread_labels
-
-    @property
-    def _decided(self) -> Array:
-        return self.judged if self.criteria else ~np.isnan(self.judged_score)
+        return int(np.count_nonzero(self.has_label & ~self.judged))
 
     @property
     def n_items(self) -> int:
@@ -112,29 +142,35 @@ def read_scores(result: SupportsGradedRun, dataset: LabelledDataset) -> ScoredRu
         complete &= np.isin(status, (ANSWERED, ABSTAINED))
         numbers = [answer.value for answer in measured.categories]
         values = np.array(numbers, dtype=float) if numbers and None not in numbers else None
+        labels, share = tuple(str(answer.label) for answer in measured.categories), shares[measured.name]
         (truth, true_value), (judged, judged_value) = (
-            _expand_column(rater.take(span), cells.item[span], n, values)
+            _expand_column(rater.take(span), cells.item[span], n, len(labels), values)
             for rater in (cells.truth, cells.raters[PANEL])
         )
-        labels, share = tuple(str(answer.label) for answer in measured.categories), shares[measured.name]
         found.append(
             CriterionColumns(measured.name, labels, values, share, truth, judged, true_value, judged_value)
         )
     true_score = np.where(complete, cells.scores[TRUTH], np.nan)
     judged_score = _panel_scores(result, dataset, n)
-    clamped = _count_clamped(found, start)
+    abstained = np.any([one.abstained for one in found], axis=0)
+    clamped, bends = _count_clamped(found, start), _nonlinear_features(root)
     return ScoredRun(
-        tuple(found), start, true_score, judged_score, _nonlinear_features(root), clamped, np.ones(n, bool)
+        tuple(found), start, true_score, judged_score, abstained, bends, clamped, np.ones(n, bool)
     )
 
 
-def _expand_column(column: Column, item: Codes, n: int, values: Array | None) -> tuple[Codes, Array]:
+def _expand_column(
+    column: Column, item: Codes, n: int, n_categories: int, values: Array | None
+) -> tuple[Codes, Array]:
     """Return the codes and values of a column's answers for all items, `(n,)`."""
     codes, numbers = np.full(n, -1, dtype=np.int64), np.full(n, np.nan)
     there = column.status == ANSWERED
     codes[item[there]] = column.code[there]
     numbers[item[there]] = column.value[there]
-    return codes, numbers if values is None else np.where(codes >= 0, values[codes], np.nan)
+    if values is not None:
+        numbers = np.where(codes >= 0, values[codes], np.nan)
+    codes[item[column.status == ABSTAINED]] = n_categories
+    return codes, numbers
 
 
 def read_item_scores(result: SupportsGradedRun, dataset: LabelledDataset) -> ScoredRun:
@@ -143,13 +179,17 @@ def read_item_scores(result: SupportsGradedRun, dataset: LabelledDataset) -> Sco
     unlabelled = (cells.raters[PANEL].status > 0) & ~np.isin(cells.truth.status, (ANSWERED, ABSTAINED))
     complete = np.bincount(cells.item[unlabelled], minlength=cells.n_items) == 0
     true_score = np.where(complete, cells.scores[TRUTH], np.nan)
-    n = cells.n_items
-    return ScoredRun((), 0.0, true_score, _panel_scores(result, dataset, n), (), 0, np.ones(n, dtype=bool))
+    n, panel = cells.n_items, cells.raters[PANEL].status
+    lost = (panel > 0) & ~np.isin(panel, (ANSWERED, ABSTAINED))
+    some, none = (np.bincount(cells.item[one], minlength=n) for one in (panel == ABSTAINED, lost))
+    abstained = (some > 0) & (none == 0)
+    scores = _panel_scores(result, dataset, n)
+    return ScoredRun((), 0.0, true_score, scores, abstained, (), 0, np.ones(n, dtype=bool))
 
 
 def join_calibration(run: ScoredRun, calibration: ScoredRun) -> ScoredRun:
     """Combine the items of a run, without their labels, with the labelled items of its calibration run."""
-    labelled = calibration.labelled if calibration.criteria else ~np.isnan(calibration.true_score)
+    labelled = calibration.has_label
     others = {one.name: one for one in calibration.criteria}
     n = run.n_items
     criteria = tuple(
@@ -168,9 +208,8 @@ def join_calibration(run: ScoredRun, calibration: ScoredRun) -> ScoredRun:
         criteria=criteria,
         true_score=np.concatenate([np.full(n, np.nan), calibration.true_score[labelled]]),
         judged_score=np.concatenate([run.judged_score, calibration.judged_score[labelled]]),
+        abstained=np.concatenate([run.abstained, calibration.abstained[labelled]]),
         tested=np.arange(n + int(labelled.sum())) < n,
-        # For item scores, these items are already among the rows.
-        unread_labels=calibration.n_labelled_unjudged if calibration.criteria else 0,
     )
 
 
@@ -248,28 +287,40 @@ def _count_clamped(criteria: Sequence[CriterionColumns], start: float) -> int:
 
 
 _SINGULAR = 1e-9
+PRIOR = 0.5
+"""Added to the count of each answer, so that a weight of least squares is finite."""
 
 
-def distribution_of(tables: Array, answers: Array) -> Array:
-    """Estimate the true proportions `π = M⁻¹ q`, shape `(r, K)`, projected onto valid proportions.
+def distribution_of(tables: Array, answers: Array, n_options: int) -> Array:
+    """Estimate true proportions `π` with `M π = q`, shape `(r, T)`, projected onto valid proportions.
 
-    `tables`, `(r, K, K)`, counts labelled items with true answers as rows; `answers`, `(r, K)`, the
-    judge's answers. NaN if an answer is given but never true, or if det M <= 0.
+    `tables`, `(r, T, J)`, counts labelled items with true answers as rows; `answers`, `(r, J)`, the judge's
+    answers. The first K = `n_options` rows and columns are the options. If J is K + 1, the last column is
+    the judge's abstentions; if T is also K + 1, the last row is labels without an answer. For T = K and
+    J = K + 1, π is the solution of least squares with the weights of Neyman's χ², the inverse proportions of
+    the judge's answers. NaN if an option is chosen but never true, or if det M <= 0, where abstentions are
+    divided equally among the options if T < J.
     """
     support, n = tables.sum(-1), answers.sum(-1)
-    size = tables.shape[-1]
+    size, n_answers = tables.shape[-2:]
     known = support > 0
-    absent = ~known & (answers == 0)
+    absent = ~known & ((answers[..., :size] == 0) | (np.arange(size) >= n_options))
     with np.errstate(invalid="ignore", divide="ignore"):
         given = np.where(known[..., None], tables / support[..., None], 0.0)
         q = answers / n[..., None]
     # An absent answer keeps its row and column, with 1 on the diagonal.
-    given = given + absent[..., None] * np.eye(size)
+    given = given + absent[..., None] * np.eye(size, n_answers)
     undefined = (n == 0) | np.any(~known & ~absent, axis=-1)
-    given = np.where(undefined[..., None, None], np.eye(size), given)
-    undefined |= np.linalg.det(given) <= _SINGULAR
-    given = np.where(undefined[..., None, None], np.eye(size), given)
-    shares = np.linalg.solve(np.swapaxes(given, -1, -2), np.nan_to_num(q)[..., None])[..., 0]
+    given = np.where(undefined[..., None, None], np.eye(size, n_answers), given)
+    undefined |= np.linalg.det(given[..., :size] + given[..., size:].sum(-1)[..., None] / size) <= _SINGULAR
+    given = np.where(undefined[..., None, None], np.eye(size, n_answers), given)
+    columns, q = np.swapaxes(given, -1, -2), np.nan_to_num(q)[..., None]
+    if n_answers > size:
+        given = given / (tables.sum(-2) + answers + PRIOR)[..., None, :]
+        columns, q = given @ columns, given @ q
+    shares, unit = np.moveaxis(np.linalg.solve(columns, np.concatenate([q, np.ones_like(q)], -1)), -1, 0)
+    # Least squares under the condition that proportions sum to 1.
+    shares = shares + unit * ((1 - shares.sum(-1)) / unit.sum(-1))[..., None]
     return np.where(undefined[..., None], np.nan, project_to_simplex(shares))
 
 
@@ -287,7 +338,8 @@ class CorrectionSums:
     """The per-item sums of a criterion and their correction."""
 
     sums: Array  # shape `(n_items, d)`
-    size: int  # answers K of the tables; 0 for ppi++
+    size: int  # true answers T of the tables; 0 for ppi++
+    n_answers: int  # answers J of the judge; 0 for ppi++
     n_labelled: int
     n_tested: int  # unlabelled items, for ppi++
     values: Array  # of the answers; for numbers, the smallest and the largest
@@ -296,8 +348,14 @@ class CorrectionSums:
     def correct(self, sums: Array) -> Array:
         """Compute corrected mean values from sums `(r, d)`, shape `(r,)`; NaN if undefined."""
         if self.size:
-            return np.asarray(distribution_of(*self.tables(sums)) @ self.values)
+            return np.asarray(self.distribution(sums) @ self.values)
         return np.clip(self.ppi_means(sums).value, self.values.min(), self.values.max())
+
+    def distribution(self, sums: Array) -> Array:
+        """Compute corrected proportions of the options from sums `(r, d)`, shape `(r, K)`."""
+        n_options = len(self.values)
+        shares = distribution_of(*self.tables(sums), n_options)[:, :n_options]
+        return divide(shares, shares.sum(axis=1, keepdims=True)) if self.size > n_options else shares
 
     def ppi_means(self, sums: Array) -> ppi.PPIMeans:
         squares = sums[:, ppi.WIDTH :].reshape(-1, ppi.WIDTH, ppi.WIDTH)
@@ -317,37 +375,37 @@ class CorrectionSums:
         return np.asarray(self.tables(self.sums.sum(axis=0)[None, :])[0][0].sum(axis=1))
 
     def tables(self, sums: Array) -> tuple[Array, Array]:
-        cells = self.size * self.size
-        return sums[:, :cells].reshape(-1, self.size, self.size), sums[:, cells:]
+        cells = self.size * self.n_answers
+        return sums[:, :cells].reshape(-1, self.size, self.n_answers), sums[:, cells:]
 
 
 def correction_sums(
     one: CriterionColumns, tested: Array, method: CorrectionMethod, lam: float | None
 ) -> CorrectionSums:
-    judged, labelled = ~np.isnan(one.judged_value), ~np.isnan(one.true_value)
-    both = judged & labelled
+    both = one.decided & one.labelled
     if method == "rogan-gladen" and one.values is not None:
-        size = len(one.values)
-        n = len(one.truth)
-        table, answers = np.zeros((n, size * size)), np.zeros((n, size))
-        table[np.flatnonzero(both), one.truth[both] * size + one.judged[both]] = 1
-        counted = judged & tested
+        n, n_options = len(one.truth), len(one.values)
+        abstains = bool(np.any(one.abstained & (tested | one.labelled)))
+        # Without abstentions, the judge's answers do not tell how many items have no true answer.
+        both &= ~one.unanswered | abstains
+        size, n_answers = n_options + int(abstains and bool(one.unanswered.any())), n_options + abstains
+        table, answers = np.zeros((n, size * n_answers)), np.zeros((n, n_answers))
+        table[np.flatnonzero(both), one.truth[both] * n_answers + one.judged[both]] = 1
+        counted = one.decided & tested
         answers[np.flatnonzero(counted), one.judged[counted]] = 1
-        return CorrectionSums(np.concatenate([table, answers], axis=1), size, int(both.sum()), 0, one.values)
-    alone = judged & ~labelled & tested
+        sums = np.concatenate([table, answers], axis=1)
+        return CorrectionSums(sums, size, n_answers, int(both.sum()), 0, one.values)
+    alone = one.decided & ~one.labelled & tested
     reached = np.array([0.0, 1.0]) if one.values is None else one.values
-    rows = np.column_stack(
-        [
-            both.astype(float),
-            np.where(both, one.true_value, 0.0),
-            np.where(both, one.judged_value, 0.0),
-            alone.astype(float),
-            np.where(alone, one.judged_value, 0.0),
-        ]
+    judged = np.where(one.abstained, ABSTAINED_AS, one.judged_value)
+    rows = np.zeros((len(both), ppi.WIDTH))
+    rows[both, :3] = np.column_stack(
+        [np.ones(both.sum()), ppi.fill_labels(one.true_value[both]), judged[both]]
     )
+    rows[alone, 3:] = np.column_stack([np.ones(alone.sum()), judged[alone]])
     squares = (rows[:, :, None] * rows[:, None, :]).reshape(len(rows), -1)
     sums = np.concatenate([rows, squares], axis=1)
-    return CorrectionSums(sums, 0, int(both.sum()), int(alone.sum()), reached, lam)
+    return CorrectionSums(sums, 0, 0, int(both.sum()), int(alone.sum()), reached, lam)
 
 
 def why_undefined(one: CriterionColumns, part: CorrectionSums, method: CorrectionMethod) -> Reason | None:
@@ -359,9 +417,10 @@ def why_undefined(one: CriterionColumns, part: CorrectionSums, method: Correctio
         return "not_comparable"
     total = part.sums.sum(axis=0)[None, :]
     (table,), (answers,) = part.tables(total)
-    if not answers.sum():
+    options = slice(len(part.values))
+    if not answers[options].sum():
         return "no_values"
-    if np.any((table.sum(axis=1) == 0) & (answers > 0)) or not table.sum():
+    if np.any((table.sum(axis=1)[options] == 0) & (answers[options] > 0)) or not table.sum():
         return "too_few_labels"
     return "uninformative_judge" if np.isnan(part.correct(total)[0]) else None
 
@@ -396,8 +455,9 @@ def _smoothing(part: CorrectionSums, rows: int, rng: np.random.Generator) -> Arr
     """Draw one additional labelled item on average, in any cell, so that rare confusions remain possible."""
     if not part.size:
         return 0.0
-    cells = np.outer(part.support > 0, part.support > 0).reshape(-1).astype(float)
+    given = np.append(part.support > 0, [True] * (part.n_answers - part.size))
+    cells = np.outer(part.support > 0, given).reshape(-1).astype(float)
     n = part.n_labelled
     times = rng.binomial(n + 1, 1 / (n + 1), size=rows)
     extra = rng.multinomial(times, cells / cells.sum())
-    return np.concatenate([extra, np.zeros((rows, part.size))], axis=1)
+    return np.concatenate([extra, np.zeros((rows, part.n_answers))], axis=1)

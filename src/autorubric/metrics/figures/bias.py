@@ -28,6 +28,8 @@ _EXACT_RANKS = 50
 _EXACT_TIED_RANKS = 13
 _EXACT_FLIPS = 20
 _MOST_SIZES = 5_000
+_MOST_UNITS = 1_000
+_MOST_STEPS = 10_000_000
 _DECIMALS = 12
 
 
@@ -75,13 +77,13 @@ def wilcoxon(differences: Array, alternative: Alternative = "two-sided") -> Pair
 
 def _exact_rank_p(ranks: Array, most: int) -> float:
     """Compute the proportion of all 2ⁿ sign patterns whose sum of positive ranks is at most `most`."""
-    ways = np.zeros(int(ranks.sum()) + 1)
-    ways[0] = 1.0
+    chances = np.zeros(int(ranks.sum()) + 1)
+    chances[0] = 1.0
     for rank in ranks.tolist():
-        moved = np.zeros_like(ways)
-        moved[rank:] = ways[: len(ways) - rank]
-        ways = ways + moved
-    return float(ways[: most + 1].sum() / ways.sum())
+        moved = np.zeros_like(chances)
+        moved[rank:] = chances[: len(chances) - rank]
+        chances = (chances + moved) / 2
+    return float(chances[: most + 1].sum())
 
 
 def sign_flip(
@@ -89,9 +91,10 @@ def sign_flip(
 ) -> PairedTest:
     """Run Fisher's permutation test that flips the signs of the differences at random.
 
-    The p-value is exact over all 2ⁿ patterns for up to 20 nonzero differences. Otherwise it is (1 +
-    patterns as far) / (1 + patterns) over `n_flips` random patterns (Phipson and Smyth 2010) or, with
-    more than 5,000 distinct sizes, `2 Φ(-|Σ d| / √Σ d²)`, one-sided `Φ(∓Σ d / √Σ d²)`.
+    The p-value is exact over all 2ⁿ patterns if the differences are multiples of a common unit, such as
+    counts of verdicts, or for up to 20 nonzero differences. Otherwise it is (1 + patterns as far) / (1 +
+    patterns) over `n_flips` random patterns (Phipson and Smyth 2010) or, with more than 5,000 distinct
+    sizes, `2 Φ(-|Σ d| / √Σ d²)`, one-sided `Φ(∓Σ d / √Σ d²)`.
     """
     kept = _scale_differences(differences)
     if not len(kept):
@@ -101,6 +104,12 @@ def sign_flip(
     # A sum that is equal in exact arithmetic must not fall short because of rounding.
     as_far = seen - 1e-9 * max(1.0, abs(seen))
     statistic = float(differences.sum())
+    whole = _in_whole_units(kept)
+    if whole is not None:
+        positive, negative = int(whole[whole > 0].sum()), int(-whole[whole < 0].sum())
+        tail = {"two-sided": min(positive, negative), "greater": negative, "less": positive}[alternative]
+        sides = 2 if alternative == "two-sided" else 1
+        return PairedTest(statistic, min(1.0, sides * _exact_rank_p(np.abs(whole), tail)), "exact")
     if len(kept) <= _EXACT_FLIPS:
         sums = kept[:1]
         for one in kept[1:]:
@@ -118,6 +127,24 @@ def sign_flip(
     for rows in chunks(n_flips, len(sizes)):
         beyond += int(np.count_nonzero(distance(_flip_signs(sizes, counts, rows, rng)) >= as_far))
     return PairedTest(statistic, (1 + beyond) / (1 + n_flips), "random flips")
+
+
+def _in_whole_units(kept: Array) -> Array | None:
+    """Return the differences as integers if they are multiples of a unit and few sums of them are possible.
+
+    The largest of the differences, which are divided by it, is at most 1,000 units.
+    """
+    sizes = np.unique(np.abs(kept))
+    if len(sizes) > _MOST_UNITS:
+        return None
+    units = np.arange(1, _MOST_UNITS + 1)
+    fits = np.ones(len(units), dtype=bool)
+    for size in sizes:
+        fits &= np.abs(units * size - np.rint(units * size)) < 1e-8
+    if not fits.any():
+        return None
+    whole: Array = np.rint(kept * units[np.argmax(fits)]).astype(np.int64)
+    return whole if int(np.abs(whole).sum()) * len(whole) <= _MOST_STEPS else None
 
 
 def _flip_signs(sizes: Array, counts: Array, rows: int, rng: np.random.Generator) -> Array:
@@ -234,8 +261,8 @@ def bias(
 
     - the paired t test;
     - Wilcoxon's signed-rank test, exact for up to 50 differences (13 if any are 0 or tied in size);
-    - a sign-flip permutation test, exact for up to 20 nonzero differences, and otherwise based on
-      `n_resamples` random flips from `rng` (at least 10,000).
+    - a sign-flip permutation test, exact for up to 20 nonzero differences or multiples of a common unit, and
+      otherwise based on `n_resamples` random flips from `rng` (at least 10,000).
 
     With clusters, all tests treat each cluster as one unit. If there are no pairs, the bias is undefined.
 

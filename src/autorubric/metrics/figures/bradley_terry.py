@@ -147,7 +147,7 @@ class BradleyTerryResult(Record):
 def bradley_terry(
     comparisons: Iterable[Comparison],
     *,
-    ties: TieModel = "half",
+    ties: TieModel = "davidson",
     prior: float | None = None,
     confidence_level: float = 0.95,
 ) -> BradleyTerryResult:
@@ -155,17 +155,18 @@ def bradley_terry(
 
     Strengths are logarithmic and centred, with mean 0. The likelihood has a maximum if and only if a chain of
     wins or ties leads from each player to every other [3]. Otherwise the strengths are None, and the result
-    lists the players outside the largest connected set; `prior` adds the missing connections. With
-    `ties="davidson"`, the strengths are also None if the likelihood has no maximum because there are too few
-    wins [4].
+    lists the players outside the largest connected set; `prior` adds the missing connections. Ties are an
+    outcome of their own [2]; with ties and too few wins, the strengths are None as well [4].
 
     Standard errors apply to the centred strengths and use the inverse of the observed information. The
-    intervals are Wald intervals and need many comparisons per player. Each half win counts as half an
-    observation, so a tie is as informative as a win. Comparisons added by `prior` count as observations.
+    intervals are Wald intervals and need many comparisons per player. With
+    `ties="half"`, the strengths are shrunk if there are ties: they are not those of the formula, which their
+    intervals rarely contain. Comparisons added by `prior` count as observations.
 
     Args:
         comparisons: Tuples `(left, right, winner)`, where winner is one of the two, or None for a tie.
-        ties: `"half"` counts a tie as half a win for each player; `"davidson"` models ties as an outcome [2].
+        ties: `"davidson"` models ties as an outcome [2]; `"half"` counts a tie as half a win for each player.
+            Both have the same strengths if there are no ties.
         prior: Number of comparisons with an average player to add for each player, half of them as wins.
         confidence_level: Confidence level of the intervals.
 

@@ -12,6 +12,7 @@ from scipy.sparse import csr_array
 from autorubric.errors import ArgumentError
 from autorubric.metrics.core.contingency import cluster_codes
 from autorubric.metrics.core.estimate import Reason
+from autorubric.metrics.core.intervals import normal_quantile, wilson_ends
 from autorubric.metrics.core.resampling import check_number
 from autorubric.metrics.core.result import to_plain
 from autorubric.metrics.core.scales import Array, Codes, Scale, as_sequence
@@ -419,7 +420,7 @@ def fit_warnings(
 
 
 def _on_raters(fit: DawidSkeneFit, voted: Array, raters: Sequence[Any]) -> list[str]:
-    """Warn about raters that have no votes, give only one label, or are worse than guessing."""
+    """Warn about raters without votes, with one label, or whose interval of accuracy is below guessing."""
     size = voted.shape[1]
     silent = voted.sum(1) == 0
     constant = (np.count_nonzero(voted, axis=1) == 1) & (size > 1)
@@ -427,7 +428,9 @@ def _on_raters(fit: DawidSkeneFit, voted: Array, raters: Sequence[Any]) -> list[
     right = np.diagonal(fit.confusion, axis1=1, axis2=2)
     expected = np.where(seen, fit.prior, 0.0)
     share = (right * expected).sum(1) / np.where(expected.sum(1) > 0, expected.sum(1), 1.0)
-    worse = ~silent & ~constant & (share < 1 / size)
+    n, z = voted.sum(1), normal_quantile(0.95)
+    highest = [wilson_ends(one, max(k, 1), z)[1] for one, k in zip(share, n, strict=True)]
+    worse = ~silent & ~constant & (np.array(highest) < 1 / size)
     named = (
         (silent, "have no votes: their confusion matrices are not estimated"),
         (constant, "always give the same label: their votes carry no information about the truth"),

@@ -194,13 +194,14 @@ def units_by_category(codes: Codes, size: int) -> Array:
 def code_ratings(ratings: Any, scale: Scale | None, labels: int | None) -> tuple[CodedLabels, Any]:
     """Encode labels of shape `(n_units, n_raters)` as codes of the same shape, -1 where missing."""
     rows = read_rows(ratings, "ratings")
-    if isinstance(rows, np.ndarray):
-        n_units, n_raters = rows.shape
+    if isinstance(rows, np.ndarray) and rows.dtype.kind not in "OU":
         coded = encode([rows.reshape(-1)], scale, labels)
-    else:
-        n_units, n_raters = len(rows), len(rows[0]) if rows else 0
-        coded = encode([[label for row in rows for label in row]], scale, labels)
-    return coded, coded.codes[0].reshape(n_units, n_raters)
+        return coded, coded.codes[0].reshape(rows.shape)
+    # Texts are compared by rater, since each may have a spelling of its own.
+    columns = list(rows.T) if isinstance(rows, np.ndarray) else list(zip(*rows, strict=True))
+    coded = encode(columns, scale, labels)
+    shape = (len(rows), rows.shape[1] if isinstance(rows, np.ndarray) else 0)
+    return coded, np.column_stack(coded.codes) if columns else np.zeros(shape, dtype=np.int64)
 
 
 def read_counts(counts: Any, scale: Scale | None, weights: Weights) -> tuple[Array, Array]:

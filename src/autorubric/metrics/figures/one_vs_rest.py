@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import partial
-from itertools import chain
 from typing import Any, TypeAlias, Unpack
 
 import numpy as np
@@ -76,7 +75,7 @@ def _table_and_class(
     if truth is not None and pred is not None and positive is not None:
         truth, pred = as_sequence(truth, "truth"), as_sequence(pred, "pred")
         if scale is None and options.labels is None and table is None:
-            scale = infer_scale(chain(truth, pred, [positive]))
+            scale = infer_scale(truth, pred, [positive])
     pair = read_pair(truth, pred, table, scale, options)
     if pair.scale is not None:
         scale = pair.scale

@@ -14,7 +14,7 @@ from autorubric.errors import ArgumentError
 from autorubric.metrics.core.contingency import cluster_codes, renumber_kept
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.estimation import effective_score, estimate, ratio_figure
-from autorubric.metrics.core.item_scores import OwnedRun
+from autorubric.metrics.core.item_scores import OwnedRun, pair_items
 from autorubric.metrics.core.resampling import IntervalArguments, IntervalOptions, check_number, row_units
 from autorubric.metrics.core.result import ResultBase
 from autorubric.metrics.core.scales import as_sequence, is_missing
@@ -114,7 +114,11 @@ def _read_trials(trials: Any, task: Any, passes: Any) -> Iterable[list[bool | No
         for run in runs:
             items = range(len(run.dataset.items))
             outcomes = {one.item_idx: _passes(one.report, passes) for one in run.item_results if one.report}
-            tasks = map(run.dataset.item_id, items) if task is None else run.dataset.groups(task, "task")
+            if task is None:
+                names = pair_items(run.dataset, runs[0].dataset)
+                tasks = [names[run.dataset.item_id(i)] for i in items]
+            else:
+                tasks = run.dataset.groups(task, "task")
             for i, name in zip(items, tasks, strict=True):
                 found.setdefault(name, []).append(outcomes.get(i))
         return found.values()

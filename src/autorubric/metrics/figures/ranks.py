@@ -8,9 +8,8 @@ at most the threshold; such partners lie between two places."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from itertools import combinations
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -100,24 +99,19 @@ def spearman_of(ranked: RankedPairs) -> Callable[[Array], Array]:
         return _ratio(product, (rows * x * x).sum(-1), (columns * y * y).sum(-1))
 
     def on_weights(weights: Array) -> Array:
-        return spearman_matrix(weights, (ranked.x, ranked.y), ranked.shape)[0]
+        n = weights.sum(-1)[..., None]
+        rows, columns = (
+            count_kinds(weights, place, size)
+            for place, size in zip((ranked.x, ranked.y), ranked.shape, strict=True)
+        )
+        x, y = _midranks(rows) - n, _midranks(columns) - n
+        # All sums are of integers, so they are exact in any order.
+        product = np.einsum(
+            "...i,...i->...", weights * np.take(x, ranked.x, axis=-1), np.take(y, ranked.y, axis=-1)
+        )
+        return _ratio(product, (rows * x * x).sum(-1), (columns * y * y).sum(-1))
 
     return on_table if ranked.on_table else on_weights
-
-
-def spearman_matrix(weights: Array, places: Sequence[Codes], sizes: Sequence[int]) -> list[Array]:
-    """Compute Spearman's rho of each two columns, in the order of `combinations`; rank each once."""
-    n = weights.sum(-1)[..., None]
-    counted = [count_kinds(weights, place, size) for place, size in zip(places, sizes, strict=True)]
-    doubled = [_midranks(margin) - n for margin in counted]
-    squares = [(margin * v * v).sum(-1) for margin, v in zip(counted, doubled, strict=True)]
-    ranks = [np.take(v, place, axis=-1) for v, place in zip(doubled, places, strict=True)]
-    products = [weights * v for v in ranks[:-1]]
-    # All sums are of integers, so they are exact in any order.
-    return [
-        _ratio(np.einsum("...i,...i->...", products[a], ranks[b]), squares[a], squares[b])
-        for a, b in combinations(range(len(ranks)), 2)
-    ]
 
 
 def count_kinds(weights: Array, places: Codes, size: int) -> Array:

@@ -14,6 +14,7 @@ from autorubric.metrics.core.contingency import NumberPairs, number_pairs, table
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.estimation import Figure, estimate, estimates_of_each
 from autorubric.metrics.core.metric import MetricDisplay, TableMetric
+from autorubric.metrics.core.read_votes import count_unanswered
 from autorubric.metrics.core.resampling import IntervalArguments, IntervalOptions, Units
 from autorubric.metrics.core.result import MetricValues, ResultBase, figure_table
 from autorubric.metrics.core.scales import (
@@ -70,6 +71,7 @@ class Abstentions:
         n_pred: Number of labelled units on which the judge abstained.
         n_both: Number of units on which both the truth and the judge abstain.
         n_failed: Number of labelled units on which the judge failed.
+        n_answered: Number of units whose label is an abstention that is excluded and that the judge answered.
         truth_rate: Proportion of abstentions in the truth, `n_truth / n_labelled`.
         pred_rate: Proportion of abstentions by the judge, `n_pred / n_labelled`.
         kappa: Cohen's kappa for whether truth and judge abstain, over units with a label and a vote.
@@ -80,6 +82,7 @@ class Abstentions:
     n_pred: int
     n_both: int
     n_failed: int
+    n_answered: int
     truth_rate: Estimate
     pred_rate: Estimate
     kappa: Estimate
@@ -186,6 +189,8 @@ class Agreement(MetricValues, ResultBase):
             ("abstentions of the truth", self.abstentions.truth_rate.value),
             ("abstentions of the judge", self.abstentions.pred_rate.value),
         ]
+        if self.abstentions.n_answered:
+            told.append(("units without a true answer that the judge answered", self.abstentions.n_answered))
         blocks: list[Block] = [ScalarBlock(title="Agreement", figures=tuple(told)), figure_table("", figures)]
         if self.table:
             blocks.append(ConfusionBlock(title="Confusion matrix", labels=self.labels, counts=self.table))
@@ -426,6 +431,7 @@ def _abstentions(sides: Sides, kappa: Estimate, options: IntervalOptions) -> Abs
         n_pred=int(np.count_nonzero(right)),
         n_both=int(np.count_nonzero(left & right)),
         n_failed=int(np.count_nonzero(labelled & (sides.pred.status == FAILED))),
+        n_answered=count_unanswered(sides.truth, sides.pred)["answered_na"],
         truth_rate=flag_estimate("abstentions of the truth", left, labelled, cluster, options),
         pred_rate=flag_estimate("abstentions of the judge", right, labelled, cluster, options),
         kappa=kappa,

@@ -12,7 +12,7 @@ from autorubric.metrics.core.contingency import divide
 from autorubric.metrics.core.item_scores import PANEL, TRUTH, Rater
 from autorubric.metrics.core.read_votes import Cells, Column, Modes, cells_of
 from autorubric.metrics.core.scales import Array, Codes
-from autorubric.metrics.core.votes_table import ANSWERED, DECIDED, VotesTable
+from autorubric.metrics.core.votes_table import ABSTAINED, ANSWERED, DECIDED, VotesTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +23,22 @@ class ComparedRater:
     kind: Literal["panel", "judge", "human"]
     cells: Cells
     column: Column
+
+    @property
+    def abstained(self) -> Array:
+        """Mask of the cells with a labelled category on which the rater abstained, shape `(n_cells,)`."""
+        return (self.column.status == ABSTAINED) & (self.column.code < 0) & (self.cells.truth.code >= 0)
+
+    def answer_abstentions(self, *, right: bool) -> ComparedRater:
+        """Return the rater with its abstentions as right answers, or as far from the label as possible."""
+        cells, column = self.cells, self.column
+        code = cells.truth.code
+        if not right:
+            last = np.array([len(one.categories) - 1 for one in cells.criteria])[cells.criterion]
+            code = np.where(2 * code > last, 0, last)
+        status = np.where(self.abstained, ANSWERED, column.status)
+        code = np.where(self.abstained, code, column.code)
+        return replace(self, column=Column(status, code, column.value, column.number))
 
 
 def compared_raters(table: VotesTable, cells: Cells) -> list[ComparedRater]:

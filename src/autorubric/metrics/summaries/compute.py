@@ -19,7 +19,7 @@ from autorubric.metrics.core.result import (
     ResultBase,
     column_table,
     format_interval,
-    spreadsheet_safe,
+    spreadsheet_csv,
     true_rates_table,
     warnings_block,
 )
@@ -30,6 +30,7 @@ from autorubric.metrics.summaries.compared_raters import compared_raters
 from autorubric.metrics.summaries.criterion_metrics import names_in_run
 from autorubric.metrics.summaries.highlights import fold_warnings, join_names, metric_warnings
 from autorubric.metrics.summaries.macro_bootstrap import macro_bootstrap
+from autorubric.metrics.summaries.rater_report import UNANSWERED, unanswered_columns
 from autorubric.metrics.summaries.rater_table import count_items, rater_metrics, rater_table
 from autorubric.metrics.summaries.results import (
     AnyCriterionMetrics,
@@ -112,7 +113,7 @@ class MetricsResult(RaterMetrics, ResultBase):
         if suffix == ".json":
             text = json.dumps(self.to_dict(), ensure_ascii=False, indent=2, allow_nan=False) + "\n"
         elif suffix == ".csv":
-            text = spreadsheet_safe(self.to_dataframe()).to_csv(index=False)
+            text = spreadsheet_csv(self.to_dataframe())
         else:
             raise ArgumentError(f"{path}: the file extension must be .json or .csv; got {suffix!r}")
         write_text_atomic(path, text)
@@ -259,6 +260,7 @@ def _overview(panel: RaterMetrics, n_items: int) -> ScalarBlock:
             ("labelled cells", stats.n_cells),
             ("pairs used", sum(one.n_samples for one in panel.per_criterion)),
             ("coverage", panel.coverage),
+            *((name, cell(stats)) for name, cell in unanswered_columns([stats], lambda one: one).items()),
             ("abstention rate", panel.abstention_rate),
             ("failure rate", panel.failure_rate),
         ),
@@ -314,9 +316,9 @@ def _score_block(panel: RaterMetrics) -> ScalarBlock:
         figures += [(name, found.coefficient), (f"{name} p", p_cell(found.p_value))]
     bias = panel.bias
     figures += [
-        ("bias (judge - truth)", bias.mean_bias),
-        ("bias p", p_cell(bias.p_value)),
-        ("bias d_z", bias.effect_size),
+        ("mean difference (judge - truth)", bias.mean_bias),
+        ("p of the mean difference", p_cell(bias.p_value)),
+        ("d_z of the mean difference", bias.effect_size),
     ]
     return ScalarBlock(title="Item scores, without length penalty", figures=tuple(figures))
 
@@ -334,6 +336,7 @@ def _criteria_table(per_criterion: Sequence[AnyCriterionMetrics]) -> TableBlock:
             "kappa": lambda one: shown_value(one, "kappa"),
             "F1": lambda one: shown_value(one, "f1"),
             "RMSE": lambda one: shown_value(one, "rmse"),
+            **unanswered_columns(per_criterion, lambda one: one),
             **_other_columns(per_criterion),
         },
     )
@@ -370,6 +373,7 @@ def _judges_table(judges: Mapping[str, JudgeMetrics]) -> TableBlock:
             "score RMSE": lambda one: one.score_rmse,
             "score Pearson": lambda one: one.score_pearson.coefficient,
             "bias": lambda one: one.bias.mean_bias,
+            **unanswered_columns(list(judges.values()), lambda one: one.na_stats),
             **_other_columns(list(judges.values())),
         },
     )
@@ -382,6 +386,7 @@ def _metric_rows(panel: RaterMetrics, judges: Mapping[str, JudgeMetrics]) -> lis
         means = {name: getattr(rater, f"criterion_{name}") for name in _BINARY_COLUMNS[:-2]}
         shares = {name: getattr(rater, name) for name in ("coverage", "abstention_rate", "failure_rate")}
         means |= {"kappa": rater.mean_kappa, **{_mean_name(name): mean for name, mean in rater.more.items()}}
+        shares |= {name: getattr(rater.na_stats, name) for name in UNANSWERED.values()}
         rows.append({"rater": who, "criterion": "macro", "n": rater.pooled.n, **shares, **means})
         rows += [_row(who, one) for one in rater.per_criterion]
     return rows
@@ -413,6 +418,7 @@ def _row(who: str, one: AnyCriterionMetrics) -> dict[str, Any]:
         "coverage": one.coverage,
         "abstention_rate": one.abstention_rate,
         "failure_rate": one.failure_rate,
+        **{name: getattr(one, name) for name in UNANSWERED.values()},
     }
     for name in _COLUMNS[one.criterion_type]:
         found: Any = shown_value(one, name) if name == "accuracy" else getattr(one, name)

@@ -13,7 +13,7 @@ from autorubric.metrics.core.contingency import NumberPairs, divide, one_vs_rest
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.intervals import wilson
 from autorubric.metrics.core.metric import MetricDisplay, TableMetric
-from autorubric.metrics.core.read_votes import Column, Modes
+from autorubric.metrics.core.read_votes import Column, Modes, count_unanswered
 from autorubric.metrics.core.resampling import IntervalOptions
 from autorubric.metrics.core.scales import Array
 from autorubric.metrics.core.votes_table import ABSTAINED, FAILED, MeasuredCriterion, Outcome
@@ -140,6 +140,7 @@ class OnCriterion:
             "coverage": n_samples / n if n else None,
             "abstention_rate": float((status == ABSTAINED).mean()) if n else None,
             "failure_rate": float((status == FAILED).mean()) if n else None,
+            **count_unanswered(self.truth, self.rater),
             "reasons": dict(reasons),
         }
 

@@ -16,10 +16,17 @@ from autorubric.metrics.core.read_votes import Cells, Modes
 from autorubric.metrics.core.resampling import Resampling
 from autorubric.metrics.core.result import format_estimate
 from autorubric.metrics.core.votes_table import MeasuredCriterion
+from autorubric.metrics.core.wording import answered_in_words, compare_in_words, difference_of, side_of, widen
 from autorubric.metrics.summaries.compared_raters import ComparedRater
 from autorubric.metrics.summaries.item_resampling import resample
-from autorubric.metrics.summaries.rater_report import HumanCeilings, RaterReport, few_items_each, metric_on
-from autorubric.metrics.summaries.results import AnyCriterionMetrics, CriterionMetrics, RaterMetrics
+from autorubric.metrics.summaries.rater_report import (
+    HumanCeilings,
+    RaterFailures,
+    RaterReport,
+    few_items_each,
+    metric_on,
+)
+from autorubric.metrics.summaries.results import AnyCriterionMetrics, CriterionMetrics, NaStats, RaterMetrics
 from autorubric.metrics.summaries.sides import AbstainMode
 from autorubric.metrics.summaries.table_metrics import FEW_OF_A_CLASS, layout_of
 
@@ -63,13 +70,19 @@ def headline_name(rater: RaterReport) -> HeadlineName | None:
 
 
 def rank_judges(judges: Mapping[str, RaterReport], figure: HeadlineName) -> list[str]:
-    """Return the judges for which the mean metric is defined, best first."""
+    """Return the judges for which the mean metric is defined, best first; on common cells if some abstain."""
     alone = {
         who: one.value
         for who, rater in judges.items()
-        if (one := getattr(rater.macro, figure)).value is not None
+        if (one := _ranked_figure(rater, figure)).value is not None
     }
     return sorted(alone, key=lambda who: -alone[who])
+
+
+def _ranked_figure(rater: RaterReport, figure: HeadlineName) -> Estimate:
+    common: Estimate | None = getattr(rater.on_common_cells, figure, None)
+    alone: Estimate = getattr(rater.macro, figure)
+    return alone if common is None or common.value is None else common
 
 
 def panel_and_best(
@@ -93,6 +106,8 @@ def panel_and_best(
     difference: Estimate = getattr(resampled.of_people("gap", (0,)), figure)
     words = f"{figure}, panel minus judge, mean over criteria"
     method = "; ".join([words, *difference.method.split("; ")[1:]])
+    if difference.value == 0 and np.array_equal(first.column.code, second.column.code):
+        difference = Estimate(0.0, n=difference.n, reason="no_variance")
     tied = labelled & cells.tied
     return PanelAndBest(
         judge=ranked[0],
@@ -169,8 +184,16 @@ def _headline_sentences(
     }
     # A criterion without an interval has too few labels to be called the weakest.
     if len(on_each) > 1:
-        weakest = min(on_each, key=lambda criterion: float(on_each[criterion]))
-        found.append(f"The weakest criterion is {weakest}: {name} {format_estimate(on_each[weakest])}.")
+        weakest, following = sorted(on_each, key=lambda criterion: float(on_each[criterion]))[:2]
+        figures = f"{name} {format_estimate(on_each[weakest])}"
+        told = compare_in_words(
+            difference_of(on_each[following], on_each[weakest]),
+            above=f"The weakest criterion is {weakest}: {figures}",
+            otherwise=f"The weakest criterion is not shown: {weakest} has {figures}, not distinguishable "
+            f"from {following}",
+            quantity=f"{following} minus {weakest}",
+        )
+        found.append(f"{told}.")
     return found
 
 
@@ -227,14 +250,30 @@ def _best_judge_sentences(raters: Mapping[str, RaterReport], name: HeadlineName,
     ranked = rank_judges({who: one for who, one in raters.items() if who != "panel"}, name)
     if len(ranked) < 2 or n_items < 2:
         return []
-    best, second = (getattr(raters[who].macro, name) for who in ranked[:2])
+    best, second = (_ranked_figure(raters[who], name) for who in ranked[:2])
     if is_rounding(float(best) - float(second)):
         return []
-    return [
-        f"The best of {len(ranked)} single judges is {ranked[0]}, with a mean {name} of "
-        f"{format_estimate(best)} on {_percentage(raters[ranked[0]].coverage)} of the labelled cells. "
-        "Selecting the best of several overstates its quality."
-    ]
+    difference = difference_of(best, second)
+    bounds = [raters[who].abstention_bounds for who in ranked[:2]]
+    cells = f"{_percentage(raters[ranked[0]].coverage)} of the labelled cells"
+    if bounds[0] and bounds[1]:
+        (worst, most), (least, other) = (
+            [getattr(one, name) for one in pair] for pair in bounds if pair is not None
+        )
+        difference = widen(difference, difference_of(worst, other), difference_of(most, least))
+        cells = (
+            f"the cells that all judges answered (with its abstentions as errors {_format_value(worst)}, as "
+            f"right answers {_format_value(most)}; the interval of the difference includes both cases)"
+        )
+    mean = f"mean {name} of {format_estimate(best)} on {cells}"
+    told = compare_in_words(
+        difference,
+        above=f"The best of {len(ranked)} single judges is {ranked[0]}, with a {mean}",
+        otherwise=f"The best of {len(ranked)} single judges is not shown: {ranked[0]} has a {mean}, not "
+        f"distinguishable from {ranked[1]}",
+        quantity=f"{ranked[0]} minus {ranked[1]}",
+    )
+    return [f"{told}. Selecting the best of several overstates its quality."]
 
 
 def _same_cells_sentences(compared: PanelAndBest | None) -> list[str]:
@@ -265,8 +304,9 @@ def _difference_clause(difference: Estimate) -> str:
     if difference.value is None:
         return ""
     if difference.low is None or difference.high is None:
-        return f", a difference of {difference.value:+.3f}"
-    told = "" if difference.low > 0 or difference.high < 0 else ", which is not distinguishable from 0"
+        alike = ", since they give the same answers" if difference.reason == "no_variance" else ""
+        return f", a difference of {difference.value:+.3f}{alike}"
+    told = ", which is not distinguishable from 0" if side_of(difference) == "not shown" else ""
     ends = f"[{difference.low:+.3f}, {difference.high:+.3f}]"
     return f", a difference of {difference.value:+.3f} {ends}{told}"
 
@@ -286,15 +326,21 @@ def _people_sentences(ceiling: HumanCeilings, name: str) -> list[str]:
     theirs = f"The mean {name} between an annotator and the others is {format_estimate(people)}"
     if not ceiling.made_the_truth:
         return [f"{theirs}."]
-    if gap.low is None or gap.high is None:
-        verdict = f"the panel differs from an annotator by {gap:+.3f}"
-    elif gap.low > 0:
-        verdict = f"the panel outperforms an annotator by {format_estimate(gap)}"
-    elif gap.high < 0:
-        verdict = f"the panel falls short of an annotator by {format_estimate(gap)}"
-    else:
-        verdict = f"the panel is not distinguishable from an annotator (difference {format_estimate(gap)})"
-    return [f"{theirs}. Against the same annotators, {verdict}."]
+    condition, cases = answered_in_words(*ceiling.answered, "cells"), ""
+    if ceiling.gap_bounds is not None:
+        worst, best = (getattr(one, name) for one in ceiling.gap_bounds)
+        gap = widen(gap, worst, best)
+        cases = (
+            f"; the interval includes the differences with its abstentions as errors "
+            f"({_format_value(worst)}) and as right answers ({_format_value(best)})"
+        )
+    verdict = compare_in_words(
+        gap,
+        above=f"the panel outperforms an annotator{condition}",
+        below=f"the panel falls short of an annotator{condition}",
+        otherwise=f"the panel is not distinguishable from an annotator{condition}",
+    )
+    return [f"{theirs}. Against the same annotators, {verdict}{cases}."]
 
 
 def _position_sentences(panel: RaterReport) -> list[str]:
@@ -322,7 +368,17 @@ def _missing_answers(raters: Mapping[str, RaterReport]) -> list[str]:
         ]
         if told:
             found.append(f"{who} {', '.join(told)} of {rater.failures.n_cells} cells.")
+        if rater.failures.answered_na:
+            found.append(f"{who} {answered_na_text(rater.failures)}.")
     return found
+
+
+def answered_na_text(counts: NaStats | RaterFailures) -> str:
+    """Describe the cells without a true answer that a rater answered; no metric counts these answers."""
+    return (
+        f"answered {counts.answered_na} of {counts.label_unanswered} cells whose label has no answer (NA or "
+        "CANNOT_ASSESS), which accuracy, kappa and all other metrics exclude"
+    )
 
 
 FEW_ITEMS = 50
@@ -442,6 +498,14 @@ def _rater_warnings(who: str, rater: RaterMetrics, reasons: Mapping[str, Reason]
         )
     if stats.not_asked:
         found.append(f"{who}: has no vote on {stats.not_asked} of {stats.n_cells} labelled cells")
+    if stats.answered_na:
+        found.append(f"{who}: {answered_na_text(stats)}")
+        tables = [getattr(one, "confusion_matrix", None) for one in rater.per_criterion]
+        if all(tables):
+            right = sum(row[at] for one in tables if one for at, row in enumerate(one.counts))
+            n = stats.n_answered + stats.answered_na + stats.judge_abstained
+            accuracy = (right + stats.both_abstained) / n
+            found[-1] += f"; if NA counts as an answer, the accuracy over all cells is {accuracy:.4f}"
     by_reason: dict[Reason, list[str]] = {}
     for name, reason in reasons.items():
         by_reason.setdefault(reason, []).append(name)

@@ -83,6 +83,18 @@ class _Parts:
             found["people"] = metrics.mean_of_defined(counted[..., people, :], axis=-2)
         return found
 
+    def in_place(self, total: Array) -> dict[str, Array]:
+        """Compute raters' metrics in annotators' places, over and by criterion; `(n_everyone, width)`."""
+        each = metrics.by_criterion(self.layout, total)
+        on = np.concatenate([self.on[name] for name in each], axis=-1)
+        by_criterion = np.where(on, np.concatenate(list(each.values()), axis=-1), np.nan)
+        return {
+            name: metrics.mean_of_defined(
+                one[self.n_raters + self.n_people :].reshape(self.n_people, self.n_raters, -1), axis=0
+            )
+            for name, one in (("macro", metrics.macro(each, self.on)), ("criteria", by_criterion))
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class _Metric:
@@ -106,6 +118,7 @@ class ResampledMetrics:
     sums: Array  # contribution of each item, (n_items, n_everyone * width)
     values: dict[str, Array]  # metrics by part of the report, such as "macro" or "micro"
     drawn: dict[str, Array]  # the same in each resample; empty if there are fewer than two items
+    replaced: dict[str, Array]  # metrics of raters in annotators' places; empty without annotators
     known: dict[tuple[str, bool], Array] = field(default_factory=dict)  # item weights of people by metric
 
     @property
@@ -199,16 +212,33 @@ class ResampledMetrics:
     def of_people_on(self, place: int) -> HeadlineFigures:
         """Return means over annotators on one criterion."""
         on = [metrics.places_with(self.layout, one) for one in headlines()]
-        starts = np.cumsum([0, *map(len, on)]).tolist()
 
         def mean(i: int, metric: MetricDisplay) -> Estimate:
             if place not in on[i]:
                 return Estimate.undefined("not_on_scale", method=metric.key.replace("_", " "))
             column = on[i].index(place)
             weights = self._of_all_people(metric, None)[:, column] if metric.table else np.zeros(0)
-            at, words = (starts[i] + column,), "mean over annotators"
+            at, words = (sum(map(len, on[:i])) + column,), "mean over annotators"
             what = _Metric("people", at, metric, words, self.n_items, _reason(metric), weights)
             return self._estimate(what, 1)
+
+        return _headline_figures(mean)
+
+    def in_place(self, rater: int, place: int | None = None) -> HeadlineFigures:
+        """Return a rater's metrics in an annotator's place, over all criteria or on the one at `place`."""
+        on = [metrics.places_with(self.layout, one) for one in headlines()]
+
+        def mean(i: int, metric: MetricDisplay) -> Estimate:
+            method = f"{metric.key.replace('_', ' ')}, in an annotator's place, mean over annotators"
+            if place is None:
+                value = float(self.replaced["macro"][rater, i])
+            elif place in on[i]:
+                value = float(self.replaced["criteria"][rater, sum(map(len, on[:i])) + on[i].index(place)])
+            else:
+                return Estimate.undefined("not_on_scale", method=method)
+            if np.isnan(value):
+                return Estimate.undefined("no_pairs", n=self.n_items, method=method)
+            return Estimate(value, n=self.n_items, method=method, reason="not_requested")
 
         return _headline_figures(mean)
 
@@ -338,4 +368,7 @@ def resample(
             name: part.reshape(len(rows), *values[name].shape)
             for name, part in zip(values, np.split(rows, ends, axis=1), strict=True)
         }
-    return ResampledMetrics(parts=parts, resampling=resampling, sums=sums, values=values, drawn=drawn)
+    replaced = parts.in_place(total) if people else {}
+    return ResampledMetrics(
+        parts=parts, resampling=resampling, sums=sums, values=values, drawn=drawn, replaced=replaced
+    )

@@ -15,7 +15,7 @@ from autorubric.metrics.core.estimate import Estimate
 from autorubric.metrics.core.item_scores import PANEL, TRUTH, LabelledDataset, Rater, SupportsGradedItem
 from autorubric.metrics.core.label_table import table_of
 from autorubric.metrics.core.metric import CATEGORICAL
-from autorubric.metrics.core.read_votes import Cells, Column, Modes, cells_of, read_votes
+from autorubric.metrics.core.read_votes import Cells, Column, Modes, cells_of, count_unanswered, read_votes
 from autorubric.metrics.core.resampling import IntervalOptions
 from autorubric.metrics.core.result import ResultBase
 from autorubric.metrics.core.scales import Array, Binary, Interval, Ordinal, Scale, Weights
@@ -36,7 +36,7 @@ from autorubric.metrics.summaries.agreement import (
     agreements_of,
     flag_estimate,
 )
-from autorubric.metrics.summaries.compared_raters import ComparedRater, compared_raters, people_of
+from autorubric.metrics.summaries.compared_raters import ComparedRater, People, compared_raters, people_of
 from autorubric.metrics.summaries.highlights import fold_warnings, metric_warnings, panel_and_best
 from autorubric.metrics.summaries.item_resampling import ResampledMetrics, resample
 from autorubric.metrics.summaries.probability_figures import ProbabilityFigures, probability_figures
@@ -123,13 +123,14 @@ def _report_on_table(
         probabilities=probability_figures(table, cells, options.confidence_level),
     )
     reports = [_rater_report(given, one, at) for at, one in enumerate([*raters, *people.each])]
+    reports[: len(raters)] = _with_abstentions(given, raters, reports)
     labelled = cells.truth.status > 0
     per_judge = {one.rater: one for one in reports[1 : len(raters)]}
     return JudgeReport(
         panel=reports[0],
         per_judge=per_judge,
         panel_and_best=panel_and_best(cells, modes, reports[0], per_judge, options),
-        human_ceiling=_ceiling(given, reports, len(raters), people.made_the_truth) if people.each else None,
+        human_ceiling=_ceiling(given, reports, raters, people) if people.each else None,
         reliability=reliability_by_criterion(cells, [one.rater for one in raters[1:]], modes, options),
         n_items=len(np.unique(cells.item[labelled])),
         n_cells=int(np.count_nonzero(labelled)),
@@ -188,6 +189,28 @@ def _rater_report(given: _ReportContext, one: ComparedRater, at: int) -> RaterRe
         coverage=sum(found.n for found in per_criterion.values()) / labelled if labelled else None,
         probabilities=given.probabilities.get(one.rater, {}),
     )
+
+
+def _with_abstentions(
+    given: _ReportContext, raters: Sequence[ComparedRater], reports: Sequence[RaterReport]
+) -> list[RaterReport]:
+    """Add figures on common cells, and with abstentions as errors and as right answers, if there are any."""
+    if not any(one.abstained.any() for one in raters):
+        return list(reports[: len(raters)])
+    common = np.all([one.column.answered for one in raters[1:]], axis=0)
+    cases = [
+        [replace(one, column=one.column.only(common)) for one in raters],
+        *([one.answer_abstentions(right=right) for one in raters] for right in (False, True)),
+    ]
+    found = [resample(case, (), (), given.resampled.layout, given.options) for case in cases]
+    return [
+        replace(
+            report,
+            on_common_cells=found[0].macro(at),
+            abstention_bounds=(found[1].macro(at), found[2].macro(at)),
+        )
+        for at, report in enumerate(reports[: len(raters)])
+    ]
 
 
 def _per_criterion(given: _ReportContext, one: ComparedRater) -> dict[str, Agreement]:
@@ -277,29 +300,51 @@ def _failures(given: _ReportContext, one: ComparedRater) -> RaterFailures:
         not_applicable=na_stats(truth, column).not_applicable,
         truth_abstention_rate=rate("abstentions of the truth", ABSTAINED, of=truth),
         abstention_kappa=abstention_kappas([sides], options)[0],
+        **count_unanswered(truth, column),
     )
 
 
 def _ceiling(
-    given: _ReportContext, reports: Sequence[RaterReport], n_raters: int, made_the_truth: bool
+    given: _ReportContext, reports: Sequence[RaterReport], raters: Sequence[ComparedRater], compared: People
 ) -> HumanCeilings:
+    n_raters = len(raters)
     resampled, people = given.resampled, reports[n_raters:]
+    panel = compared.in_place[::n_raters]
+    n_answered = sum(int(np.count_nonzero(one.column.answered & one.cells.truth.answered)) for one in panel)
+    n_abstained = sum(int(np.count_nonzero(one.abstained)) for one in panel)
+    worst, best = (
+        resample(
+            raters[:1],
+            compared.each,
+            [one.answer_abstentions(right=right) for one in panel],
+            resampled.layout,
+            given.options,
+        ).of_people("gap", (0,))
+        if n_abstained
+        else None
+        for right in (False, True)
+    )
     figured = [place for place, name in enumerate(given.names) if name in people[0].per_criterion]
     placed = {place for group in resampled.layout.groups for place in group.places}
     placed.update(resampled.layout.numeric)
+    criteria = {given.names[place]: place for place in figured if place in placed}
+    names = rater_names(reports[:n_raters])
     return HumanCeilings(
         humans=tuple(one.rater for one in people),
         macro=resampled.of_people("ceiling"),
         micro=resampled.of_people("ceiling_micro"),
         pooled=resampled.of_people("ceiling_pooled"),
-        per_criterion={
-            given.names[place]: resampled.of_people_on(place) for place in figured if place in placed
-        },
+        per_criterion={name: resampled.of_people_on(place) for name, place in criteria.items()},
         per_human={one.rater: one for one in people},
-        gap={
-            who: resampled.of_people("gap", (at,)) for at, who in enumerate(rater_names(reports[:n_raters]))
+        in_place={who: resampled.in_place(at) for at, who in enumerate(names)},
+        in_place_per_criterion={
+            who: {name: resampled.in_place(at, place) for name, place in criteria.items()}
+            for at, who in enumerate(names)
         },
-        made_the_truth=made_the_truth,
+        gap={who: resampled.of_people("gap", (at,)) for at, who in enumerate(names)},
+        gap_bounds=(worst, best) if worst and best else None,
+        answered=(n_answered, n_answered + n_abstained),
+        made_the_truth=compared.made_the_truth,
     )
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Literal
+from typing import Any, Final, Literal, TypeVar
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from autorubric.metrics.core.result import MetricValues
 from autorubric.metrics.summaries.agreement import Agreement
 from autorubric.metrics.summaries.probability_figures import ProbabilityFigures
 from autorubric.metrics.summaries.table_metrics import FEW_OF_A_CLASS
+from autorubric.support.blocks import Cell
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +102,10 @@ class RaterFailures:
         not_applicable: Number of cells excluded by a condition.
         truth_abstention_rate: Proportion of cells whose label is an abstention.
         abstention_kappa: Cohen's kappa for whether the label and the rater abstain, over cells with a vote.
+        label_unanswered: Number of cells whose label has no answer that counts (NA or CANNOT_ASSESS).
+        judge_unanswered: Number of cells whose label has an answer and that the rater did not answer.
+        answered_na: Number of cells whose label has no answer and that the rater answered; no metric counts
+            these answers.
     """
 
     n_cells: int
@@ -112,6 +117,9 @@ class RaterFailures:
     not_applicable: int
     truth_abstention_rate: Estimate
     abstention_kappa: Estimate
+    label_unanswered: int
+    judge_unanswered: int
+    answered_na: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,6 +145,10 @@ class RaterReport:
         coverage: Number of pairs used divided by the number of labelled cells; None if there are no labels.
         probabilities: How well the rater's probabilities predict the labels, keyed by criterion. Only
             criteria with probabilities and labels of two items count, and the panel only for soft votes.
+        on_common_cells: Means over criteria on the cells that all judges answered, by which judges are
+            ranked; None if neither the panel nor a judge abstained on a labelled category.
+        abstention_bounds: Means over criteria with the rater's abstentions as errors (as far from the label
+            as possible) and as right answers; None in the same case.
     """
 
     rater: str
@@ -150,6 +162,30 @@ class RaterReport:
     failures: RaterFailures
     coverage: float | None
     probabilities: Mapping[str, ProbabilityFigures]
+    on_common_cells: MacroFigures | None = None
+    abstention_bounds: tuple[MacroFigures, MacroFigures] | None = None
+
+
+UNANSWERED: Final = {
+    "label has no answer": "label_unanswered",
+    "judge has no answer": "judge_unanswered",
+    "answered NA": "answered_na",
+}
+"""Counts of `count_unanswered` by heading."""
+
+RowT = TypeVar("RowT")
+
+
+def unanswered_columns(
+    rows: Iterable[RowT], counts: Callable[[RowT], Any]
+) -> dict[str, Callable[[RowT], Cell]]:
+    """Return columns that split the cells that coverage lacks; empty if all labels have answers."""
+
+    def column(name: str) -> Callable[[RowT], Cell]:
+        return lambda row: getattr(counts(row), name)
+
+    some = any(counts(row).label_unanswered for row in rows)
+    return {heading: column(name) for heading, name in UNANSWERED.items()} if some else {}
 
 
 def metric_on(agreed: Agreement, name: str) -> Estimate:
@@ -187,10 +223,17 @@ class HumanCeilings:
             labelled few items.
         per_criterion: Mean over annotators on each criterion.
         per_human: Report on each annotator.
+        in_place: For `"panel"` and each judge, the rater's metrics in an annotator's place: compared with the
+            other annotators on the cells that the annotator answered, mean over annotators. They can be
+            compared with `macro`. The difference has an interval in `gap`.
+        in_place_per_criterion: The same on each criterion; they can be compared with `per_criterion`.
         gap: For `"panel"` and each judge, the rater's metric minus an annotator's. Both are compared with the
             other annotators on the cells that the annotator answered, and the differences between their macro
             metrics are averaged over annotators. 0 means as good as an annotator, negative means worse. If
             the interval contains 0, the data do not distinguish the two.
+        gap_bounds: The panel's gap with its abstentions as errors and as right answers; None if it abstained
+            on none of these cells.
+        answered: Number of these cells that the panel answered, and the number including its abstentions.
         made_the_truth: Whether the report's labels are these annotators' majority, median or mean labels. If
             not, the gap does not apply to the report's labels.
     """
@@ -201,5 +244,9 @@ class HumanCeilings:
     pooled: HeadlineFigures
     per_criterion: Mapping[str, HeadlineFigures]
     per_human: Mapping[str, RaterReport]
+    in_place: Mapping[str, HeadlineFigures]
+    in_place_per_criterion: Mapping[str, Mapping[str, HeadlineFigures]]
     gap: Mapping[str, HeadlineFigures]
+    gap_bounds: tuple[HeadlineFigures, HeadlineFigures] | None
+    answered: tuple[int, int]
     made_the_truth: bool

@@ -17,7 +17,7 @@ from autorubric.metrics.core.contingency import NumberPairs
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.item_scores import TRUTH, Rater
 from autorubric.metrics.core.metric import MetricDisplay
-from autorubric.metrics.core.read_votes import Cells, Column, Modes
+from autorubric.metrics.core.read_votes import Cells, Column, Modes, count_unanswered
 from autorubric.metrics.core.resampling import IntervalOptions
 from autorubric.metrics.core.scales import Array
 from autorubric.metrics.core.votes_table import (
@@ -324,5 +324,6 @@ def na_stats(truth: Column, rater: Column) -> NaStats:
         undecided=count(UNDECIDED),
         truth_rate=abstained / n if n else None,
         judge_rate=count(ABSTAINED) / n if n else None,
+        **count_unanswered(truth, rater),
         kappa=None if np.isnan(kappa) else kappa,
     )

@@ -30,6 +30,7 @@ from autorubric.metrics.summaries.rater_report import (
     few_items_each,
     metric_on,
     rater_names,
+    unanswered_columns,
 )
 from autorubric.metrics.summaries.reliability import Reliability
 from autorubric.metrics.summaries.sides import AbstainMode
@@ -52,7 +53,7 @@ def _heading(name: str) -> str:
     return shown_metric(name).label
 
 
-def _macro_table(panel: RaterReport, ceiling: HumanCeilings | None) -> TableBlock:
+def _macro_table(panel: RaterReport) -> TableBlock:
     found = panel.macro.figures()
     columns: dict[str, Callable[[str], Cell]] = {
         "figure": _heading,
@@ -60,13 +61,6 @@ def _macro_table(panel: RaterReport, ceiling: HumanCeilings | None) -> TableBloc
         "interval": lambda name: _ends(found[name]),
         "criteria defined": lambda name: "{} of {}".format(*panel.macro.defined[name]),
     }
-    if ceiling is not None:
-        people, gap = ceiling.macro.figures(), ceiling.gap["panel"].figures()
-        columns |= {
-            "people": lambda name: people[name].value,
-            "panel - person": lambda name: gap[name].value,
-            "interval of the difference": lambda name: _ends(gap[name]),
-        }
     shown = [name for name, (_, of) in panel.macro.defined.items() if of]
     return column_table("Panel, mean over criteria", shown, columns)
 
@@ -82,14 +76,30 @@ def _raters_table(
         return (who, coverage, *(one.value for one in found), *leading)
 
     rows = [row(who, one.macro, one.coverage) for who, one in raters.items()]
-    if ceiling is not None:
-        how = "each against the others" if ceiling.made_the_truth else "not comparable"
-        rows.append(row(f"annotators ({how})", ceiling.macro, None))
+    if ceiling is not None and not ceiling.made_the_truth:
+        rows.append(row("annotators (not comparable)", ceiling.macro, None))
     interval = ("interval of kappa",) if "kappa" in shown else ()
     ties = "; ties count as the conservative answer" if compared and compared.n_ties_answered else ""
     return TableBlock(
         title=f"Judges, mean over criteria, on the labelled cells that each judge answered (coverage){ties}",
         columns=("rater", "coverage", *map(_heading, shown), *interval),
+        rows=tuple(rows) if shown else (),
+    )
+
+
+def _people_table(panel: RaterReport, ceiling: HumanCeilings) -> TableBlock:
+    """Compare people and raters in their place with the same labels, those of the other people."""
+    shown = [name for name, (_, of) in panel.macro.defined.items() if of]
+    people = {"annotators (each against the others)": ceiling.macro}
+    rows: list[tuple[Cell, ...]] = []
+    for who, macro in (people | dict(ceiling.in_place)).items():
+        values = [getattr(macro, name).value for name in shown]
+        gap = getattr(ceiling.gap[who], shown[0]) if who in ceiling.gap and shown else None
+        rows.append((who, *values, gap and gap.value, _ends(gap) if gap else ""))
+    difference = f"{_heading(shown[0])} - person's" if shown else ""
+    return TableBlock(
+        title="People and raters in a person's place, against the other people, mean over criteria",
+        columns=("rater", *map(_heading, shown), difference, "interval of the difference"),
         rows=tuple(rows) if shown else (),
     )
 
@@ -135,6 +145,7 @@ def _failures_table(raters: Mapping[str, RaterReport]) -> TableBlock:
             "not asked": lambda who: raters[who].failures.not_asked_rate.value,
             "tied": lambda who: raters[who].failures.undecided_rate.value,
             "not applicable": lambda who: raters[who].failures.not_applicable,
+            **unanswered_columns(raters, lambda who: raters[who].failures),
         },
     )
 
@@ -154,9 +165,14 @@ def _criteria_table(
         "RMSE": lambda name: agreed[name].rmse.value,
     }
     if ceiling is not None:
-        people = ceiling.per_criterion
-        columns["people's kappa"] = lambda name: people[name].kappa.value if name in people else None
+        people, panels = ceiling.per_criterion, ceiling.in_place_per_criterion["panel"]
+        columns |= {
+            "people's kappa": lambda name: people[name].kappa.value if name in people else None,
+            "panel's in their place": lambda name: panels[name].kappa.value if name in panels else None,
+        }
     columns |= _other_columns(agreed)
+    if any(one.abstentions.n_answered for one in agreed.values()):
+        columns["answered NA"] = lambda name: agreed[name].abstentions.n_answered
     if reliability:
         columns["alpha among judges"] = lambda name: reliability[name].alpha.value
     return column_table("Panel on each criterion", agreed, columns)
@@ -238,7 +254,7 @@ def _scores_table(raters: Mapping[str, RaterReport]) -> TableBlock:
         for who, rater in raters.items()
         if (one := rater.scores) is not None
     ]
-    names = ("RMSE", "MAE", *_SCORES[2:], "bias (rater - truth)", "bias p")
+    names = ("RMSE", "MAE", *_SCORES[2:], "mean difference (rater - truth)", "p of the mean difference")
     return TableBlock(
         title="Item scores, without length penalty", columns=("rater", "n", *names), rows=tuple(rows)
     )
@@ -345,8 +361,10 @@ class JudgeReport(ResultBase):
             blocks.append(TextBlock(text=tied_labels_text(self.truth, self.n_tied_labels)))
         if len(raters) > 1:
             if any(done for done, _ in self.macro.defined.values()):
-                blocks.append(_macro_table(self.panel, ceiling))
+                blocks.append(_macro_table(self.panel))
             blocks.append(_raters_table(raters, ceiling, compared))
+            if ceiling is not None:
+                blocks.append(_people_table(self.panel, ceiling))
             if compared is not None:
                 blocks.append(_same_cells_table(compared))
             blocks += [_comparisons_table(raters), _failures_table(raters)]

@@ -102,6 +102,10 @@ class CriterionCoverage(MetricValues):
         coverage: `n_samples / n_labelled`; None if no item has a label.
         abstention_rate: Proportion of labelled items on which the judge abstained.
         failure_rate: Proportion of labelled items on which the judge's vote failed.
+        label_unanswered: Number of labelled items whose label has no answer (NA or CANNOT_ASSESS).
+        judge_unanswered: Number of items whose label has an answer and that the judge did not answer.
+        answered_na: Number of items whose label has no answer and that the judge answered; no metric counts
+            these answers.
         reasons: Reasons why metrics are None, by name of the metric.
         more: Metrics of installed packages by name; they are attributes too.
     """
@@ -114,6 +118,9 @@ class CriterionCoverage(MetricValues):
     coverage: float | None
     abstention_rate: float | None
     failure_rate: float | None
+    label_unanswered: int = 0
+    judge_unanswered: int = 0
+    answered_na: int = 0
     reasons: Mapping[str, Reason] = field(default_factory=dict)
 
 
@@ -379,6 +386,10 @@ class NaStats:
         undecided: Number of cells with a tied decision; only label tables can contain such cells.
         truth_rate: `truth_abstained / n_cells`; None if there are no cells.
         judge_rate: `judge_abstained / n_cells`; None if there are no cells.
+        label_unanswered: Number of cells whose label has no answer that counts (NA or CANNOT_ASSESS).
+        judge_unanswered: Number of cells whose label has an answer and that the judge did not answer.
+        answered_na: Number of cells whose label has no answer and that the judge answered; no metric counts
+            these answers.
         kappa: Cohen's kappa for whether truth and judge abstain, over cells with a vote; None if undefined.
     """
 
@@ -393,6 +404,9 @@ class NaStats:
     undecided: int
     truth_rate: float | None
     judge_rate: float | None
+    label_unanswered: int
+    judge_unanswered: int
+    answered_na: int
     kappa: float | None
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations
 from statistics import fmean
 from typing import Any, Literal, NamedTuple, TypeAlias, Unpack
@@ -13,8 +15,21 @@ import numpy as np
 from autorubric.criteria.values import VerdictCounts
 from autorubric.datasets.item import TruthRule
 from autorubric.errors import ArgumentError
-from autorubric.metrics.audit.compare_judges import JudgeComparison, adjust_pvalues, compare_judges
-from autorubric.metrics.core.item_scores import PANEL, CountedRun, LabelledDataset, OwnedRun, Rater
+from autorubric.metrics.audit.compare_judges import (
+    PERMUTATIONS,
+    JudgeComparison,
+    adjust_pvalues,
+    compare_judges,
+)
+from autorubric.metrics.core.estimate import Reason
+from autorubric.metrics.core.item_scores import (
+    PANEL,
+    CountedRun,
+    LabelledDataset,
+    OwnedRun,
+    Rater,
+    pair_items,
+)
 from autorubric.metrics.core.label_table import table_of
 from autorubric.metrics.core.metric import CATEGORICAL
 from autorubric.metrics.core.read_votes import Cells, Modes, cells_of
@@ -65,7 +80,10 @@ class RunComparison(ResultBase):
         judges: Comparison of each pair of judges.
         panel: Comparison of the panel (a) with the best single judge (b), which is selected on the same
             items; this overstates its quality. Cells on which the judges' votes tie are excluded. None if
-            there are fewer than two judges, or if the metric is undefined for all judges.
+            there is no such comparison (see `panel_reason`).
+        panel_reason: Why `panel` is None: `one_judge` (fewer than two judges), `no_pairs` (the metric is
+            undefined for all judges), or `no_variance` (the panel and the best judge are equally good on each
+            item, as with two judges, who differ only where they tie); None if there is a comparison.
         n_ties: Number of labelled cells suited to `stat` on which the judges' votes tie.
         n_ties_answered: Number of tied cells that the panel still answers.
     """
@@ -76,6 +94,7 @@ class RunComparison(ResultBase):
     n_tied_labels: int | None
     judges: tuple[JudgePair, ...]
     panel: JudgePair | None
+    panel_reason: Reason | None
     n_ties: int
     n_ties_answered: int
 
@@ -90,6 +109,9 @@ class RunComparison(ResultBase):
             flattered = "The best judge was selected on the same items, which overstates its quality."
             blocks.append(self._table(f"Panel and best judge: {title}", [self.panel]))
             blocks.append(TextBlock(text=flattered + self._ties()))
+        elif self.panel_reason == "no_variance":
+            alike = "The panel and the best judge are equally good on each item, so they are not compared."
+            blocks.append(TextBlock(text=alike + self._ties()))
         return blocks
 
     def _table(self, title: str, pairs: Sequence[JudgePair]) -> TableBlock:
@@ -135,8 +157,12 @@ def compare_run(  # noqa: PLR0913 - a public entry point with many options
 ) -> RunComparison:
     """Compare each pair of a run's judges on the cells that both answered, and the panel with the best judge.
 
-    Each comparison uses `compare_judges` with items as clusters. Abstentions, failures and, for the panel,
-    cells on which the judges' votes tie are excluded. A cell is a pair of item and criterion.
+    Each comparison uses the permutation test of `compare_judges` with items as clusters: the judges' answers
+    to an item are swapped together. The test is exact if differences are multiples of a common unit, as those
+    of categorical answers are; otherwise it uses at least 20 × tests / α random swaps, so that the smallest
+    adjusted p-value is α / 20. Abstentions, failures and, for the panel, cells on which the judges' votes tie
+    are excluded. A cell is a pair of item and criterion. The panel is not compared with a judge that is
+    equally good on each item, since such a test would only increase the other adjusted p-values.
 
     Args:
         result: An `EvalResult` or a long table of labels.
@@ -158,12 +184,19 @@ def compare_run(  # noqa: PLR0913 - a public entry point with many options
     table = table_of(result, dataset, scales=scales, truth=truth)
     cells = cells_of(table, Modes())
     stat = stat or ("accuracy" if _is_categorical(cells).any() else "mae")
-    compared = _RaterComparisons(cells, stat, options.with_fixed_seed())
     judges: list[Rater] = [("judge", name) for name in table.judges]
-    pairs = [(a, b, compared.of(a, b)) for a, b in combinations(judges, 2)]
+    named = list(combinations(judges, 2))
+    n_swaps = math.ceil(_SWAPS * (len(named) + 1) / (1 - confidence_level))
+    compared = _RaterComparisons(cells, stat, max(n_swaps, PERMUTATIONS), options.with_fixed_seed())
     best = compared.best(judges) if len(judges) > 1 else None
+    why: Reason | None = "one_judge" if len(judges) < 2 else None if best else "no_pairs"
+    pairs = [(a, b, compared.of(a, b)) for a, b in named]
     if best is not None:
-        pairs.append((PANEL, best, compared.of(PANEL, best)))
+        against = compared.of(PANEL, best)
+        if against.difference.value == 0 and against.difference.reason == "no_variance":
+            best, why = None, "no_variance"
+        else:
+            pairs.append((PANEL, best, against))
     adjusted = adjust_pvalues([found.p_value for _, _, found in pairs], adjustment)
     made = [
         JudgePair(a=a[1], b=b[1], comparison=found, adjusted_p=p, coverage=compared.coverage(found.n))
@@ -177,6 +210,7 @@ def compare_run(  # noqa: PLR0913 - a public entry point with many options
         n_tied_labels=table.n_tied_labels if table.n_people > 1 else None,
         judges=tuple(made if best is None else made[:-1]),
         panel=None if best is None else made[-1],
+        panel_reason=why,
         n_ties=int(np.count_nonzero(tied)),
         n_ties_answered=int(np.count_nonzero(tied & cells.raters[PANEL].answered)),
     )
@@ -193,6 +227,7 @@ class _RaterComparisons:
 
     cells: Cells
     stat: RunStat
+    n_permutations: int
     options: IntervalOptions
 
     @property
@@ -212,28 +247,42 @@ class _RaterComparisons:
         truth, first, second = self.cells.truth, self.cells.raters[a], self.cells.raters[b]
         if PANEL in (a, b):
             first, second = (one.only(~self.cells.tied) for one in (first, second))
-        interval = self.options.arguments(self.cells.item)
+        compare = partial(
+            compare_judges,
+            method="permutation",
+            n_permutations=self.n_permutations,
+            **self.options.arguments(self.cells.item),
+        )
         if self.stat == "mae":
-            return compare_judges(truth.value, first.value, second.value, stat="mae", **interval)
+            return compare(truth.value, first.value, second.value, stat="mae")
         labels = np.where(self.labelled, 1.0, np.nan)
         right = [np.where(one.code >= 0, one.code == truth.code, np.nan) for one in (first, second)]
-        return compare_judges(labels, right[0], right[1], stat="accuracy", scale=Binary(), **interval)
+        return compare(labels, right[0], right[1], stat="accuracy", scale=Binary())
 
     def best(self, judges: list[Rater]) -> Rater | None:
-        """Return the judge with the best metric on the cells it answered; None if all are undefined."""
-        alone = {one: value for one in judges if (value := self._value_of(one)) is not None}
+        """Return the judge with the best metric on the cells that all answered; None if undefined.
+
+        If there are no such cells, each judge's metric is that on the cells it answered.
+        """
+        common = np.all([self.cells.raters[one].answered for one in judges], axis=0)
+        if not (common & self.labelled).any():
+            common = self.labelled
+        alone = {one: value for one in judges if (value := self._value_of(one, common)) is not None}
         if not alone:
             return None
         return (min if self.stat == "mae" else max)(alone, key=lambda one: alone[one])
 
-    def _value_of(self, judge: Rater) -> float | None:
-        """Return a judge's metric on the cells it answered; None if it is undefined."""
+    def _value_of(self, judge: Rater, where: Array) -> float | None:
+        """Return a judge's metric on these cells; None if it is undefined."""
         truth, one = self.cells.truth, self.cells.raters[judge]
         if self.stat == "mae":
-            return mae(truth.value, one.value, cluster=self.cells.item, ci=None).value
-        right = np.where(one.code >= 0, one.code == truth.code, np.nan)[self.labelled]
+            return mae(truth.value[where], one.value[where], ci=None).value
+        right = np.where(one.code >= 0, one.code == truth.code, np.nan)[self.labelled & where]
         return accuracy(np.ones(len(right)), right, scale=Binary(), ci=None).value
 
+
+_SWAPS = 20
+"""Random swaps per test, in units of 1 / α, so that the smallest adjusted p-value is at most α / 20."""
 
 _Values: TypeAlias = dict[str, float | None]
 
@@ -273,8 +322,9 @@ class RunDifference(ResultBase):
             runs decided; None if there are none.
         criteria: Comparison, per criterion, of the values in [0, 1] that it contributes to the score. Pairs
             with an answer that was assumed because no reply was readable are excluded.
-        baseline_verdicts: Verdict counts of the baseline.
-        run_verdicts: Verdict counts of the other run.
+        baseline_verdicts: Verdict counts of the baseline; the other run's verdicts on items that the
+            baseline's dataset lacks count as not judged.
+        run_verdicts: Verdict counts of the other run, in the same way.
     """
 
     n_items: int
@@ -324,7 +374,8 @@ def run_difference(
 ) -> RunDifference:
     """Compare a run's scores with a baseline run's scores, item by item.
 
-    Items are matched by id. Their submissions can differ, for example if two systems generated them.
+    Items are matched by id; without ids, by position if prompts are equal, and otherwise by prompt. Their
+    submissions can differ, for example if two systems generated them.
 
     Args:
         baseline: Reference run.
@@ -333,9 +384,10 @@ def run_difference(
         **resampling: `confidence_level` of the intervals, and `n_resamples` and `rng` of the sign-flip test.
 
     Raises:
-        ArgumentError: If the runs have no items in common.
+        ArgumentError: If the runs have no items in common, or items without ids cannot be matched by prompt.
     """
-    before, after = _by_id(baseline), _by_id(run)
+    own, after = pair_items(baseline.dataset, run.dataset), _by_id(run)
+    before = {own[item]: graded for item, graded in _by_id(baseline).items()}
     both = [item for item in before if item in after]
     if not both:
         raise ArgumentError(
@@ -368,9 +420,16 @@ def run_difference(
         ),
         right=_compare_pairs("share right", right, resampling) if labelled else None,
         criteria=tuple(replace(one, adjusted_p=p) for one, p in zip(criteria, adjusted, strict=True)),
-        baseline_verdicts=baseline.verdicts,
-        run_verdicts=run.verdicts,
+        baseline_verdicts=baseline.verdicts + _verdicts_lacking(baseline, after),
+        run_verdicts=run.verdicts + _verdicts_lacking(run, before),
     )
+
+
+def _verdicts_lacking(run: OwnedRun, other: Mapping[str, _Graded]) -> VerdictCounts:
+    """Count the other run's verdicts on items that are not in the run's dataset as not judged."""
+    own = set(_item_ids(run.dataset))
+    reports = [graded.reports or () for item, graded in other.items() if item not in own]
+    return VerdictCounts(not_judged=sum(one.verdicts.due for each in reports for one in each))
 
 
 def _compare_pairs(
@@ -401,11 +460,15 @@ def _by_id(run: OwnedRun) -> dict[str, _Graded]:
             found[one.item_idx] = (
                 _Graded(None, None) if report is None else _Graded(report.score, report.report)
             )
-    if hasattr(run.dataset, "item_ids"):
-        ids: Sequence[str] | Mapping[int, str] = list(run.dataset.item_ids())
-    else:
-        ids = {at: run.dataset.item_id(at) for at in found}
+    ids = _item_ids(run.dataset)
     return {ids[at]: graded for at, graded in found.items()}
+
+
+def _item_ids(dataset: Any) -> list[str]:
+    # Iteration reads a stored dataset faster than access by position.
+    if hasattr(dataset, "item_ids"):
+        return list(dataset.item_ids())
+    return [dataset.item_id(at) for at in range(len(dataset.items))]
 
 
 def _has_assumed(graded: _Graded) -> bool:

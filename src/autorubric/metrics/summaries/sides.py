@@ -26,6 +26,7 @@ from autorubric.metrics.core.scales import (
 )
 from autorubric.metrics.core.votes_table import ABSENT, ABSTAINED, ANSWERED, FAILED
 from autorubric.metrics.summaries.table_metrics import category_values, outcome_words, words_of
+from autorubric.support.names import fold_name
 
 AbstainMode: TypeAlias = Literal["exclude", "as_category", "as_negative"]
 """How abstentions are counted: not at all, as a separate category, or as the lowest answer."""
@@ -100,7 +101,7 @@ def read_column(labels: Iterable[Any], scale: Scale, what: str) -> Column:
     column = as_sequence(labels, what)
     marks: Array = np.zeros(len(column), dtype=np.int64)
     if not isinstance(column, np.ndarray) or column.dtype.kind in "OU":
-        known = set() if isinstance(scale, Interval) else {str(label).casefold() for label in scale.labels}
+        known = set() if isinstance(scale, Interval) else {fold_name(str(label)) for label in scale.labels}
         marks = np.array([_no_answer(label, known) for label in column], dtype=np.int64)
         column = [None if mark else label for label, mark in zip(column, marks.tolist(), strict=True)]
     nothing = np.full(len(marks), np.nan)
@@ -117,9 +118,9 @@ def read_column(labels: Iterable[Any], scale: Scale, what: str) -> Column:
 
 def _no_answer(label: Any, known: set[str]) -> int:
     """Return the status of a label that is not an answer; 0 (absent) for any other label."""
-    if not isinstance(label, str) or label.casefold() in known:
+    if not isinstance(label, str) or fold_name(label) in known:
         return ABSENT
-    became = NO_ANSWER.get(label.strip().upper())
+    became = NO_ANSWER.get(fold_name(label).upper())
     return ABSENT if became is None else ABSTAINED if became == "abstained" else FAILED
 
 

@@ -64,12 +64,12 @@ function biases(rows, notes) {
     const why = judges.map((row) => row.biases[key] && row.biases[key].why).find(Boolean);
     return `${name}: ${why || "unknown"}`;
   });
-  return section("Bias", `values above 0 favour the ${criteria.every((one) => one.level === "ranking") ? "first candidate" : "text"}; p-values are adjusted for the number of judges and kinds of bias (Holm); a bias with p below 0.05 is marked`,
+  return section("Bias", `values above 0 favour the ${criteria.every((one) => one.level === "ranking") ? "first candidate" : "text"}; p-values are adjusted for the number of judges and kinds of bias (Holm); a bias is marked if no possible share of wrong labels raises p to 0.05`,
     kinds.length ? h("div", { class: "scroll-x" }, h("table", { class: "figures biases" }, h("caption", { class: "hidden" }, "Biases of judges"),
       h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Judge"), kinds.map(({ name, about }) => h("th", { scope: "col" }, name, h("span", { class: "soft small block-line" }, about))))),
       h("tbody", {}, judges.map((row) => h("tr", {}, h("th", { scope: "row" }, said(row.name)), kinds.map(({ key, name, tested }) => {
         const figure = row.biases[key];
-        return h("td", { "data-label": name }, h("span", { class: "with-plot" }, figureText(figure, { plus: true }), whisker(figure, ...axes[key]), tested && figure.p !== null && figure.p !== undefined && figure.p < 0.05 ? h("span", { class: "badge badge-wrong", title: `adjusted p ${pText(figure.p)}` }, "biased") : null));
+        return h("td", { "data-label": name }, h("span", { class: "with-plot" }, figureText(figure, { plus: true }), whisker(figure, ...axes[key]), tested && figure.named ? h("span", { class: "badge badge-wrong", title: `adjusted p ${pText(figure.p)}` }, "biased") : null, figure.explained_by ? h("span", { class: "soft small block-line" }, `${percent(figure.explained_by)} wrong labels explain it`) : null));
       })))))) : null,
     undefinedOnes.length ? h("p", { class: "soft" }, `Not available: ${undefinedOnes.join("; ")}.`) : null,
     notes.map((one) => said(one, "p", "soft small")));
@@ -97,6 +97,6 @@ function contests(pairs, stat, ties) {
 function people(ceiling) {
   return section("Agreement between people", `${plural(ceiling.humans.length, "person", "people")}: each compared with the others, on average`,
     h("table", { class: "pairs" }, h("caption", { class: "hidden" }, "People"), h("tbody", {},
-      Object.entries(ceiling.figures).filter(([, figure]) => defined(figure)).map(([name, figure]) => h("tr", {}, h("th", { scope: "row" }, nameOfMetric(name)), h("td", {}, figureText(figure)))),
+      Object.entries(ceiling.figures).filter(([, figure]) => defined(figure)).map(([name, figure]) => [h("tr", {}, h("th", { scope: "row" }, nameOfMetric(name)), h("td", {}, figureText(figure))), h("tr", {}, h("th", { scope: "row" }, `${nameOfMetric(name)} of the panel in a person's place`), h("td", {}, figureText(ceiling.panel[name])))]).flat(),
       Object.entries(ceiling.gap).map(([who, figure]) => h("tr", {}, h("th", { scope: "row" }, `${ceiling.compared} of `, said(who), " − a person's"), h("td", {}, figureText(figure, { plus: true })))))));
 }

@@ -3,7 +3,9 @@ const POLL_MS = 2000;
 const stateBar = h("div", { class: "live", role: "status" });
 const stateText = h("span", {}, ""), updateButton = h("button", { type: "button", class: "chip", hidden: true, onclick: () => location.reload() }, "Update figures");
 stateBar.append(stateText, updateButton);
-let saved = live.saved, typed = false;
+let typed = false;
+// The number of labels on the server when the label of a cell was last shown or saved.
+const labelsAt = new Map();
 
 function showState(state) {
   const parts = [
@@ -36,19 +38,21 @@ function labelForm(item, one, truth) {
   if (!form) return h("p", { class: "soft small" }, "To label this criterion, use a page written by autorubric annotate.");
   const name = criteria[one.at].label_name || criteria[one.at].name;
   const message = h("span", { class: "soft small", role: "status" }, "");
+  const cell = `${item} ${one.at}`;
   const mark = (value) => { for (const button of node.querySelectorAll("button[data-code]")) button.setAttribute("aria-pressed", String(button.dataset.code === JSON.stringify(value))); };
   async function save(value) {
     message.textContent = "Saving …";
     try {
-      const answer = await fetch("labels", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ item: items.id[item], criterion: name, value }) });
+      const answer = await fetch("labels", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ item: items.id[item], criterion: name, value, labels: labelsAt.get(cell) ?? live.labels }) });
       const found = await answer.json();
       if (!answer.ok) throw new Error(found.error || answer.statusText);
-      saved = found.saved;
+      labelsAt.set(cell, found.labels);
       mark(value);
       message.textContent = "Saved.";
       updateButton.hidden = false;
     } catch (error) {
       message.textContent = `Not saved: ${visible(error.message)}`;
+      updateButton.hidden = false;
     }
   }
   const controls = form.kind === "choice"

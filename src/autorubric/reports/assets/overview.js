@@ -1,7 +1,7 @@
 function overviewView() {
   const o = data.overview;
   const facts = [
-    plural(run.n_items, "item"),
+    run.n_dataset > run.n_items ? `${plural(run.n_items, "item")} finished, ${count(run.n_dataset - run.n_items)} unfinished` : plural(run.n_items, "item"),
     plural(criteria.length, "criterion", "criteria"),
     plural(run.judges.length, "judge"),
     run.started.slice(0, 16).replace("T", " "),
@@ -26,7 +26,7 @@ function headline(o) {
     o.mean === null ? { missing: "Mean score (no item has a score)" } : tile("Mean score", num(o.mean), `median ${num(o.median)}, middle half ${num(o.q25)} to ${num(o.q75)}`),
     tile("Items without a score", count(run.n_failed), run.n_partly ? `${count(run.n_partly)} of ${plural(run.n_items, "item")} partly scored` : `of ${plural(run.n_items, "item")}`),
     tile("Verdicts lost or assumed", count(run.verdicts.lost + run.verdicts.assumed),
-      `${count(run.verdicts.lost)} lost, ${count(run.verdicts.assumed)} assumed of ${count(run.verdicts.asked)} requested; ${count(run.verdicts.answered)} answered, ${count(run.verdicts.abstained)} abstained`),
+      `${count(run.verdicts.lost)} lost, ${count(run.verdicts.assumed)} assumed of ${count(run.verdicts.asked)} requested; ${count(run.verdicts.answered)} answered, ${count(run.verdicts.abstained)} abstained${run.verdicts.not_judged ? `; ${count(run.verdicts.not_judged)} not judged` : ""}`),
     ...(run.has_truth ? data.metrics.overview.map((one) => figureTile(one.name, o.metrics[one.key], one.share)) : data.metrics.overview.slice(0, 1).map((one) => ({ missing: `${one.name} (no item has a label)` }))),
     run.cost === null ? { missing: "Cost (no vote has a known price)" } : tile("Cost", money(run.cost), run.tokens ? `${count(run.tokens)} tokens` : null),
     tile("Duration", duration(run.seconds), plural(run.n_votes, "vote")),
@@ -72,7 +72,6 @@ function criteriaGlance() {
 }
 function remarks() {
   const told = [...run.notices, ...run.warnings];
-  if (run.n_dataset > run.n_items) told.unshift(`${count(run.n_items)} of the dataset's ${count(run.n_dataset)} items are in this run.`);
   if (run.n_cut) told.push(`${plural(run.n_cut, "text")} ${run.n_cut === 1 ? "is" : "are"} truncated: submissions, queries and references after ${count(run.most_chars)} characters, reasons after 8,000.`);
   if (!told.length) return null;
   const list = h("ul", { class: "remarks" }, told.map((one) => said(withMinus(one), "li")));

@@ -1,1 +1,0 @@
-"""Level of the bias report in runs without a bias, by simulation."""
