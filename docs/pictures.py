@@ -2054,9 +2054,7 @@ def _sample_size() -> Figure:
     targets = np.linspace(0.5, 0.9, 21)
     curves = {
         "Donner and Eliasziw, two-sided": [
-            _value(
-                metrics.sample_size.kappa(0.4, one, method="donner-eliasziw")
-            )
+            _value(metrics.sample_size.kappa(0.4, one, method="donner-eliasziw"))
             for one in targets
         ],
         "Cantor, one-sided": [

@@ -349,6 +349,8 @@ def test_a_refused_schema_goes_into_the_prompt(ask: Ask, openai_server: OpenAISe
         {"message": "Unexpected role 'system' after role 'user'"},
         {"message": "Only user and assistant roles are supported!"},
         {"message": "Input should be 'user' or 'assistant'"},
+        {"message": "'system' is not one of ['user', 'assistant'] - 'messages.0.role'"},
+        {"message": "Unknown role: system"},
         {"message": f"{{{{ {'x' * 500} }}}}: raise_exception('System role not supported')", "status": 500},
     ],
 )

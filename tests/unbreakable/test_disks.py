@@ -67,7 +67,7 @@ def test_a_full_disk_is_said_and_what_was_stored_stands(
 
 def test_a_vote_whose_line_break_had_no_room_is_asked_again(tmp_path: Path, whole: list[object]) -> None:
     """The line break is the last byte of a line, and a line without it is torn."""
-    in_child(graded_within, tmp_path, 1500, {})
+    in_child(graded_within, tmp_path, 1600, {})
     votes = tmp_path / "run" / "votes.jsonl"
     content = votes.read_bytes()
     votes.write_bytes(content[: content.rindex(b"\n")])

@@ -66,7 +66,7 @@ class GraderDescription:
     Attributes:
         asking: Settings that the votes depend on: judges, prompts and sampling.
         deciding: Settings for combining votes; if they change, stored votes are rescored without new calls.
-        shared_prompts: Number of criteria in one prompt, 0 for all, by judge.
+        shared_prompts: Number of criteria in one prompt, 0 for all, of judges that are asked about several.
     """
 
     asking: Mapping[str, Json]

@@ -294,7 +294,8 @@ class CriterionGrader(Grader):
         }
         deciding = self.policy.model_dump(mode="json")
         deciding["judge_weights"] = {member.judge_id: member.weight for member in self.members}
-        shared = {member.judge_id: member.per_prompt(self.criteria_per_call) for member in self.members}
+        counts = {member.judge_id: member.per_prompt(self.criteria_per_call) for member in self.members}
+        shared = {judge_id: count for judge_id, count in counts.items() if count != 1}
         return GraderDescription(asking=asking, deciding=deciding, shared_prompts=shared)
 
     async def aclose(self) -> None:

@@ -197,7 +197,7 @@ class _RunOpener:
         notices = _unverified_judges(stored.described, manifest, opened.index)
         if is_changed and stored.copy.damage is not None:
             notices.insert(0, stored.copy.damage.when_resumed())
-        if is_earlier and set(stored.described.shared_prompts.values()) - {1}:
+        if is_earlier and stored.described.shared_prompts:
             notices.append(
                 "the run has votes of an earlier version, from prompts with several criteria, which stay "
                 "valid if another criterion of their prompt changes; to judge all again, use another name"
