@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import json
 import math
 import pkgutil
 import sys
 import zlib
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 
@@ -21,7 +23,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 import benchmarks.false_words as package
-from benchmarks._output import markdown, print_results
+from benchmarks._output import machine, markdown, print_results
 from benchmarks.false_words._rows import Row
 
 ALPHA, COVERED = 0.05, 0.93
@@ -61,6 +63,15 @@ def measure(row: Row, worlds: int, seed: int, pool: ProcessPoolExecutor | None) 
     }  # fmt: skip
 
 
+def _save(figure: dict[str, object], file: Path) -> None:
+    """Write the figures of a row among those of the other rows in the file, in the order of `rows`."""
+    held = json.loads(file.read_text(encoding="utf-8"))["figures"] if file.exists() else []
+    known = {one["name"]: one for one in (*held, figure)}
+    figures = [known[row.name] for row in rows() if row.name in known]
+    text = json.dumps({"machine": machine(), "figures": figures}, indent=2)
+    file.write_text(text + "\n", encoding="utf-8")
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the simulations."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.false_words", description=__doc__)
@@ -68,14 +79,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", nargs="*", default=[], help="rows whose names start with these texts")
     parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument("--json", type=Path, help="file to which the figures are also written")
+    parser.add_argument("--json", type=Path, help="file of figures, whose other rows are kept")
     given = parser.parse_args(argv)
     chosen = [one for one in rows() if not given.only or one.name.startswith(tuple(given.only))]
-    if given.processes > 1:
-        with ProcessPoolExecutor(given.processes) as pool:
-            found = [measure(row, given.worlds, given.seed, pool) for row in chosen]
-    else:
-        found = [measure(row, given.worlds, given.seed, None) for row in chosen]
+    found: list[dict[str, object]] = []
+    with ProcessPoolExecutor(given.processes) if given.processes > 1 else nullcontext() as pool:
+        for row in chosen:
+            found.append(measure(row, given.worlds, given.seed, pool))
+            if given.json is not None:
+                _save(found[-1], given.json)
     heads = ("row", "claim", "kind", "worlds", "share", "within its limit")
     lines = [heads, ("---", "---", "---", "--:", "--:", "---")]
     lines += [
@@ -83,7 +95,7 @@ def main(argv: Sequence[str] | None = None) -> int:
          "yes" if one["passed"] else "NO")
         for one in found
     ]  # fmt: skip
-    print_results(markdown(lines), found, given.json)
+    print_results(markdown(lines), found, None)
     return int(not all(one["passed"] for one in found))
 
 
