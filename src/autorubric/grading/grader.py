@@ -117,8 +117,11 @@ class CriterionGrader(Grader):
         warm_prefix: bool = False,
     ) -> None:
         self._examples = _make_pool(training_data, few_shot_config)
+        panel = _judges_of(llm_config, judges)
+        if escalation is not None and isinstance(panel, Sequence) and not isinstance(panel, str):
+            panel = [*panel, *escalation.judges]
         self.members = panel_members(
-            _with_escalation(_judges_of(llm_config, judges), escalation),
+            panel,
             system_prompt=system_prompt,
             multi_choice_system_prompt=multi_choice_system_prompt,
             few_shot=self._examples.criteria if self._examples else (),
@@ -145,7 +148,9 @@ class CriterionGrader(Grader):
         self.warm_prefix = warm_prefix
         self.shuffle_options = shuffle_options
         self.criteria_per_call = _read_llm_calls(llm_calls)
-        self.seed = _read_seed(seed)
+        if seed is not None and not is_whole(seed):
+            raise ArgumentError(f"seed must be an integer or None; got {seed!r}")
+        self.seed = seed or 0
         self._system_prompts = (system_prompt, multi_choice_system_prompt)
         warn_of_equal_samples(self.members)
 
@@ -329,12 +334,6 @@ def _make_pool(training_data: RubricDataset | None, config: FewShotConfig | None
     return None
 
 
-def _with_escalation(first: Sequence[JudgeLike], escalation: EscalationConfig | None) -> Sequence[JudgeLike]:
-    if escalation is None or isinstance(first, str) or not isinstance(first, Sequence):
-        return first
-    return [*first, *escalation.judges]
-
-
 def _make_rule(escalation: EscalationConfig | None, members: Sequence[PanelMember]) -> EscalationRule | None:
     if escalation is None:
         return None
@@ -345,12 +344,6 @@ def _make_rule(escalation: EscalationConfig | None, members: Sequence[PanelMembe
         per_criterion=dict(escalation.per_criterion),
         band=escalation.band,
     )
-
-
-def _read_seed(given: int | None) -> int:
-    if given is not None and not is_whole(given):
-        raise ArgumentError(f"seed must be an integer or None; got {given!r}")
-    return given or 0
 
 
 def _read_llm_calls(llm_calls: LLMCalls) -> int:

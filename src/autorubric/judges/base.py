@@ -148,21 +148,20 @@ class JudgeReply:
 
 
 _NONE = type(None)
+_TEXT: Final = (str, _NONE), "a string, or None"
 _SOURCES: Final = frozenset({None, *get_args(ProbabilitySource)})
 _FIELDS: Final[dict[str, tuple[tuple[type, ...], str]]] = {
     "reason": ((str,), "a string"),
     "confidence": ((float, int, _NONE), "a number between 0 and 1, or None"),
     "probabilities": ((Mapping, _NONE), "a mapping of answers to probabilities, or None"),
-    "probability_source": ((str, _NONE), "a string, or None"),
-    "probability_backend": ((str, _NONE), "a string, or None"),
-    "probability_reason": ((str, _NONE), "a string, or None"),
+    **dict.fromkeys(("probability_source", "probability_backend", "probability_reason"), _TEXT),
     "usage": ((TokenUsage, _NONE), "a TokenUsage, or None"),
     "cost": ((float, int, _NONE), "a number of US dollars, or None"),
-    "model": ((str, _NONE), "a string, or None"),
+    "model": _TEXT,
     "asked": ((bool,), "True or False"),
     "exchanged": ((VoteExchange, _NONE), "a VoteExchange, or None"),
     "truncated": ((bool,), "True or False"),
-    "shown": ((str, _NONE), "a string, or None"),
+    "shown": _TEXT,
 }
 
 
@@ -199,9 +198,7 @@ class Judge(Protocol):
 class BatchJudge(Judge, Protocol):
     """A judge that can answer several criteria for one item at once."""
 
-    async def ask_many(
-        self, requests: Sequence[JudgeRequest]
-    ) -> Sequence[JudgeReply | JudgeError | BudgetError]:
+    async def ask_many(self, requests: Sequence[JudgeRequest]) -> Sequence[Outcome]:
         """Return one reply or error for each request, in order.
 
         If the budget does not allow a request, its `BudgetError` is returned, so that the other replies are

@@ -6,7 +6,6 @@ import json
 import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Any, Self
 
 from pydantic import BaseModel, ValidationError
@@ -265,9 +264,7 @@ class Critic:
         """Return the critic."""
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         """Close the critic."""
         await self.aclose()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, TypeAlias
 
@@ -323,10 +324,8 @@ class _JudgeEvaluator:
 
     def ask_now(self, question: CriticQuestion) -> Sequence[JudgeReply]:
         async def ask_once() -> Sequence[JudgeReply]:
-            try:
+            async with aclosing(self):
                 return await self.ask(question)
-            finally:
-                await self.aclose()
 
         return run_sync(ask_once())
 

@@ -109,9 +109,7 @@ class ModelJudge:
         if not keyed:
             return await self._answer_each(requests, {})
         ordered = _shuffle(keyed, requests[0].seed)
-        first = requests[0]
-        if (few := least_left(requests)) is not None:
-            first = replace(first, requests_left=few)
+        first = replace(requests[0], requests_left=least_left(requests))
         prompt_for, read = partial(self._shared_prompt, ordered, requests), partial(_read_batch, keyed)
         try:
             reply = await self._ask_model(first, ordered[0][1][1], prompt_for, read)

@@ -118,8 +118,7 @@ def panel_members(
     multi_choice_system_prompt: str | None = None,
     few_shot: Collection[str] = (),
 ) -> tuple[PanelMember, ...]:
-    is_single = not isinstance(judges, Iterable) or isinstance(judges, (str, JudgeSpec, LLMConfig))
-    if is_single:
+    if not isinstance(judges, Iterable) or isinstance(judges, (str, JudgeSpec, LLMConfig)):
         raise ArgumentError(f"judges must be a list; got {judges!r}. Pass a single model as llm_config")
     prompts = {"system_prompt": system_prompt, "multi_choice_system_prompt": multi_choice_system_prompt}
     if not (members := tuple(_make_member(spec, prompts) for spec in judges)):

@@ -83,7 +83,15 @@ class RecordedJudge:
         raters = list(by_rater)
         second = None
         if orders is not None:
-            first, second = _both_orders(orders, rater, raters, path)
+            if set(orders) != {"ab", "ba"} or rater is not None:
+                raise ArgumentError(
+                    "orders must be {'ab': rater, 'ba': rater}, without the argument rater; "
+                    f"got orders={dict(orders)!r}, rater={rater!r}"
+                )
+            if absent := [who for who in orders.values() if who not in raters]:
+                what = f"{path} has no rater {', '.join(absent)}"
+                raise ArgumentError(f"{what}; available: {', '.join(raters)}")
+            first, second = orders["ab"], orders["ba"]
         elif rater is None and len(raters) != 1:
             raise ArgumentError(f"{path} has {len(raters)} raters: {', '.join(raters)}; pass rater=…")
         else:
@@ -178,20 +186,6 @@ def _rows_by_rater(path: str | Path, probabilities: Mapping[str, str] | None) ->
 def _digest(votes: _Votes) -> str:
     text = json.dumps(sorted(votes.items(), key=lambda entry: entry[0]))
     return hashlib.sha256(text.encode("utf-8")).hexdigest()
-
-
-def _both_orders(
-    orders: Mapping[str, str], rater: str | None, raters: Sequence[str], path: str | Path
-) -> tuple[str, str]:
-    if set(orders) != {"ab", "ba"} or rater is not None:
-        raise ArgumentError(
-            "orders must be {'ab': rater, 'ba': rater}, without the argument rater; "
-            f"got orders={dict(orders)!r}, rater={rater!r}"
-        )
-    absent = [who for who in orders.values() if who not in raters]
-    if absent:
-        raise ArgumentError(f"{path} has no rater {', '.join(absent)}; available: {', '.join(raters)}")
-    return orders["ab"], orders["ba"]
 
 
 def _reply(

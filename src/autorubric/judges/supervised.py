@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
@@ -67,7 +67,13 @@ class SupervisedJudge:
                 example = learning.TrainingExample(submission.text or "", criterion, str(answer.code))
                 examples.setdefault(criterion.name or "", []).append(example)
         texts = {example.text for own in examples.values() for example in own}
-        _check_enough(texts)
+        if len(texts) < 2:
+            raise ArgumentError(
+                f"SupervisedJudge.fit: got {len(texts)} different labelled texts; at least two are needed, "
+                "preferably dozens. Pass items that have a submission and either ground_truth or ratings"
+            )
+        if not any(re.search(r"\w", text[:LOOKED_AT]) for text in texts):
+            raise ArgumentError("SupervisedJudge.fit: the labelled texts contain no words to learn from")
         features, models = learning.learn(examples, seed or 0)
         description = {
             "judge": "supervised",
@@ -115,16 +121,6 @@ class SupervisedJudge:
             probability_backend=None if seen else "scikit-learn",
             truncated=len(text) > LOOKED_AT,
         )
-
-
-def _check_enough(texts: Collection[str]) -> None:
-    if len(texts) < 2:
-        raise ArgumentError(
-            f"SupervisedJudge.fit: got {len(texts)} different labelled texts; at least two are needed, "
-            "preferably dozens. Pass items that have a submission and either ground_truth or ratings"
-        )
-    if not any(re.search(r"\w", text[:LOOKED_AT]) for text in texts):
-        raise ArgumentError("SupervisedJudge.fit: the labelled texts contain no words to learn from")
 
 
 def _answer(criterion: BaseCriterion, code: str) -> Answer:

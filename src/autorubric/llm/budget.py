@@ -158,7 +158,16 @@ class SpendingLimit:
         self._waiting: list[asyncio.Future[None]] = []
 
     async def reserve(self, cost: float) -> None:
-        while (turn := self._reserved_or_turn(cost)) is not None:
+        while True:
+            with self._lock:
+                if self._fits(cost):
+                    self.calls += 1
+                    self._running += 1
+                    self._reserved += cost
+                    return
+                # Done when there may be room.
+                turn = asyncio.get_running_loop().create_future()
+                self._waiting.append(turn)
             await turn
 
     async def settle(self, reserved: float, cost: float | None) -> None:
@@ -183,17 +192,13 @@ class SpendingLimit:
         """Whether further requests are rejected because a limit was reached or the run was stopped."""
         return self.reached is not None or self.stop_reason is not None
 
-    @property
-    def mean_cost(self) -> float:
-        """Mean cost per call in US dollars, with estimates for calls in flight; 0 before the first call."""
-        return (self.cost + self._expected(self._reserved)) / self.calls if self.calls else 0.0
-
-    def has_room(self, calls: int, cost: float) -> bool:
-        """Return whether further calls, with a total cost in US dollars, are within the limits."""
-        most, dollars = self._max_calls, self._max_cost
-        return (most is None or self.calls + calls <= most) and (
-            dollars is None or self.cost + self._expected(self._reserved) + cost <= dollars
-        )
+    def has_room(self, calls: int) -> bool:
+        """Return whether further calls, at the mean cost of those so far, are within the limits."""
+        if self._max_calls is not None and self.calls + calls > self._max_calls:
+            return False
+        spent = self.cost + self._expected(self._reserved)
+        mean = spent / self.calls if self.calls else 0.0
+        return self._max_cost is None or spent + calls * mean <= self._max_cost
 
     @property
     def is_set(self) -> bool:
@@ -211,18 +216,6 @@ class SpendingLimit:
     def _expected(self, estimate: float) -> float:
         """Return the expected cost in US dollars of requests with this estimate, based on those answered."""
         return estimate * self._paid / self._estimated if self._estimated else estimate
-
-    def _reserved_or_turn(self, cost: float) -> asyncio.Future[None] | None:
-        """Reserve a request and return None, or return a future that is done when there may be room."""
-        with self._lock:
-            if self._fits(cost):
-                self.calls += 1
-                self._running += 1
-                self._reserved += cost
-                return None
-            turn = asyncio.get_running_loop().create_future()
-            self._waiting.append(turn)
-            return turn
 
     def _fits(self, cost: float) -> bool:
         if self.stop_reason is not None:
@@ -360,9 +353,8 @@ class OneCall:
         return cast(Budget, self._budget).stop_reason
 
 
-def whole_budget() -> Budget | None:
-    """Return the combined budget of all current blocks of `spending_within`; None outside of them."""
-    return _BUDGET.get()
+whole_budget = _BUDGET.get
+"""Returns the combined budget of all current blocks of `spending_within`; None outside of them."""
 
 
 def refuse_if_stopped() -> None:

@@ -227,7 +227,10 @@ class LLMClient:
             schema = ReplySchema(name=name, schema=response_format.model_json_schema(), strict=False)
             exchange = await self.ask(messages, read=_reader(response_format), schema=schema, sample=sample)
         if exchange.answer is None:
-            raise _refusal(exchange)
+            error = ReplyError(f"{exchange.model} refused: {exchange.refusal}", reply=exchange.replies[-1])
+            error.usage, error.cost, error.replies = exchange.usage, exchange.cost, exchange.replies
+            error.selected_model, error.request_id = exchange.model, exchange.request_id
+            raise error
         return exchange.answer
 
     def clear_cache(self) -> int:
@@ -311,13 +314,6 @@ def _reader(kind: type[M]) -> Callable[[Json], M]:
     return read
 
 
-def _refusal(exchange: Exchange[Any]) -> ReplyError:
-    error = ReplyError(f"{exchange.model} refused: {exchange.refusal}", reply=exchange.replies[-1])
-    error.usage, error.cost, error.replies = exchange.usage, exchange.cost, exchange.replies
-    error.selected_model, error.request_id = exchange.model, exchange.request_id
-    return error
-
-
 @overload
 async def generate(
     system_prompt: str, user_prompt: str, model: LLMConfig | str, response_format: None = None
@@ -364,18 +360,7 @@ def generate_sync(
 def generate_sync(
     system_prompt: str, user_prompt: str, model: LLMConfig | str, response_format: type[M] | None = None
 ) -> str | M:
-    """Call `generate` from synchronous code, even inside a running event loop.
-
-    Args:
-        system_prompt: The system message; omitted if empty.
-        user_prompt: The user message.
-        model: The model's name or its config.
-        response_format: Pydantic class that the reply must follow.
-
-    Raises:
-        ReplyError: If the reply is still unreadable after asking again, or the model refused.
-        ProviderError: If no model sent a reply.
-    """
+    """Call `generate` from synchronous code, even inside a running event loop."""
     if response_format is None:
         return run_sync(generate(system_prompt, user_prompt, model))
     return run_sync(generate(system_prompt, user_prompt, model, response_format))

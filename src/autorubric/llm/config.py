@@ -24,21 +24,13 @@ from pydantic import (
     field_validator,
 )
 
-from autorubric.errors import AuthenticationError
+from autorubric.errors import AuthenticationError, FileError
 from autorubric.llm.names import owner_of, prefix_of, unset_variable
-from autorubric.llm.specs import (
-    UNION_TAG,
-    Spec,
-    digest_of,
-    holds_secret,
-    is_digest,
-    is_secret_name,
-    read_spec,
-    texts_in,
-    write_spec,
-)
+from autorubric.llm.specs import Spec, digest_of, holds_secret, is_digest, is_secret_name, texts_in
 from autorubric.support.extensions import TRANSPORTS_GROUP, extension_names
 from autorubric.support.objects import REASON_LENGTH, Json
+from autorubric.support.read import dump_structured, parse_structured, read_text
+from autorubric.support.write import write_text_atomic
 
 TransportName = Literal["auto", "litellm", "openai_compatible", "systemone_decisions", "openai_decisions"]
 """Transport that reaches a model; `auto` chooses by the model's name and `api_base`."""
@@ -92,10 +84,8 @@ class ThinkingConfig(Spec):
         return {"reasoning_effort": self.level.value}
 
 
-def _name_or_config(given: Any) -> str:
-    return f"{UNION_TAG}name" if isinstance(given, str) else f"{UNION_TAG}config"
-
-
+_UNION_TAG: Final = ":"
+"""Prefix of the tags of unions, so that they can be removed from paths."""
 _LENGTH_PARAMS = frozenset(
     {
         *("max_tokens", "max_completion_tokens", "n_predict"),
@@ -211,8 +201,8 @@ class LLMConfig(Spec):
     transport: TransportName | str = "auto"
     fallbacks: tuple[
         Annotated[
-            Annotated[str, Tag(f"{UNION_TAG}name")] | Annotated[LLMConfig, Tag(f"{UNION_TAG}config")],
-            Discriminator(_name_or_config),
+            Annotated[str, Tag(f"{_UNION_TAG}name")] | Annotated[LLMConfig, Tag(f"{_UNION_TAG}config")],
+            Discriminator(lambda given: f"{_UNION_TAG}{'name' if isinstance(given, str) else 'config'}"),
         ],
         ...,
     ] = ()
@@ -369,7 +359,19 @@ class LLMConfig(Spec):
         Raises:
             FileError: If the file cannot be read or has errors; all errors are reported at once.
         """
-        return read_spec(cls, path)
+        document = parse_structured(read_text(path), "yaml", source=str(path))
+        faults = document.faults()
+        if not isinstance(document.data, dict):
+            faults.add((), "must be a mapping of parameters, such as 'model: gpt-6-luna'")
+            faults.raise_as(FileError)
+        try:
+            return cls.model_validate(document.data)
+        except ValidationError as error:
+            for detail in error.errors(include_url=False, include_context=False, include_input=False):
+                place = tuple(part for part in detail["loc"] if not str(part).startswith(_UNION_TAG))
+                faults.add(place, detail["msg"])
+        faults.raise_as(FileError)
+        raise AssertionError("a failed validation must have errors")
 
     def to_yaml(self, path: str | Path) -> None:
         """Write the config to a YAML file, without keys, header values and other secrets.
@@ -377,7 +379,7 @@ class LLMConfig(Spec):
         Raises:
             FileError: If the file cannot be written.
         """
-        write_spec(self.model_dump(mode="json"), path)
+        write_text_atomic(path, dump_structured(self.model_dump(mode="json"), "yaml"))
 
     def to_dict(self) -> dict[str, Json]:
         """Return every parameter as JSON, as stored in a run's manifest.

@@ -77,7 +77,12 @@ class LocalWindow:
     def add_answer(self, sent: float, now: float, running: int, most: int) -> None:
         """Record an answer, with this many requests in flight; grow the window, to at most `most`."""
         self._timeouts, seconds = 0, now - sent
-        limit = self._limit or self._start(seconds, running)
+        if self._limit is None:
+            self._limit = self._server.time_limit(seconds)
+            if running == 1:
+                self._before = seconds
+            if self._server.parallel is None and _START * _ROOM * seconds > self._limit:
+                self.size = 1
         # Only requests that spent most of their time in a full window show what the window costs.
         if running < self.size or self.size >= most or sent + now < 2 * self._since:
             return
@@ -88,16 +93,8 @@ class LocalWindow:
         self._times.clear()
         step = max(1, self.size // 4) if self._has_timed_out else self.size
         is_flat = self._has_timed_out or median < _GROWTH * self._before
-        if is_flat and _ROOM * median * (self.size + step) <= limit * self.size:
+        if is_flat and _ROOM * median * (self.size + step) <= self._limit * self.size:
             self.size, self._before, self._since = min(most, self.size + step), median, now
-
-    def _start(self, seconds: float, running: int) -> float:
-        self._limit = self._server.time_limit(seconds)
-        if running == 1:
-            self._before = seconds
-        if self._server.parallel is None and _START * _ROOM * seconds > self._limit:
-            self.size = 1
-        return self._limit
 
     def add_timeout(self, sent: float, now: float, running: int) -> bool:
         """Halve the window once per round of time-outs; return whether the server does not answer at all."""

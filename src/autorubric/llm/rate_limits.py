@@ -149,7 +149,7 @@ class Traffic:
 class Limiter:
     """Admits requests one by one within an event loop; the clock is monotonic, all times are in seconds."""
 
-    __slots__ = ("_sleep", "clock", "limits", "traffic")
+    __slots__ = ("clock", "limits", "sleep", "traffic")
 
     def __init__(
         self,
@@ -165,7 +165,7 @@ class Limiter:
         if limits.local is not None and self.traffic.local is None:
             self.traffic.local = LocalWindow(limits.local)
         self.clock = clock
-        self._sleep = sleep
+        self.sleep = sleep
 
     @property
     def running(self) -> int:
@@ -184,7 +184,8 @@ class Limiter:
         try:
             while not slot.is_taken:
                 if traffic.line[0] is slot and not self.is_full():
-                    await slot.nap(self._nap(slot))
+                    seconds = self._seconds_to_wait(slot)
+                    await slot.nap(min(seconds, _LONGEST_NAP) if traffic.learned.is_learned else seconds)
                     traffic.admit()
                 else:
                     await slot.called()
@@ -215,10 +216,6 @@ class Limiter:
             traffic.tokens.wait(slot.tokens, most, now) if most else 0.0,
             learned.wait(now, slot.came(now) + limits.patience) if learned.is_learned else 0.0,
         )
-
-    async def _nap(self, slot: _LocalSlot) -> None:
-        seconds = self._seconds_to_wait(slot)
-        await self._sleep(min(seconds, _LONGEST_NAP) if self.traffic.learned.is_learned else seconds)
 
 
 class _LocalSlot:
@@ -276,10 +273,10 @@ class _LocalSlot:
         self._called = asyncio.get_running_loop().create_future()
         await self._called
 
-    async def nap(self, nap: Awaitable[None]) -> None:
+    async def nap(self, seconds: float) -> None:
         self._naps = True
         try:
-            await nap
+            await self.limiter.sleep(seconds)
         finally:
             self._naps = False
 

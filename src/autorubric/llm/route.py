@@ -127,7 +127,20 @@ class Route:
         provider = transport or provider_transport(config)
         price = own_price(config)
         self.provider = provider if price is None else Priced(provider, price)
-        self.transport = _compose(config, self.provider)
+        policy = RetryPolicy(
+            max_retries=config.max_retries, min_wait=config.retry_min_wait, max_wait=config.retry_max_wait
+        )
+        limits = RequestLimits(
+            parallel=config.max_parallel_requests or _DEFAULT_PARALLEL,
+            requests_per_minute=config.requests_per_minute,
+            tokens_per_minute=config.tokens_per_minute,
+            local=local_server(config),
+            patience=policy.patience,
+        )
+        limited = Limit(self.provider, provider_of(config.model, config.api_base), limits)
+        # The budget is outside the limits, so that a request that waits for it holds no slot.
+        budgeted = BudgetTransport(limited, partial(pricing_of, config, direct=is_direct(config)))
+        self.transport = Retry(budgeted, policy)
         self._takes_schema = self._takes_system = True
         self._refused_params: tuple[str, ...] = ()
         is_openai = config.api_base is not None and is_openai_itself(config.api_base)
@@ -246,22 +259,6 @@ def _with_schema_in_prompt(request: ModelRequest) -> ModelRequest:
     written = json.dumps(dict(request.schema.schema if request.schema else {}), ensure_ascii=False)
     text = f"Reply with one JSON object and nothing else. It must follow this JSON schema:\n{written}"
     return request._replace(messages=with_text_at_end(request.messages, text), schema=None)
-
-
-def _compose(config: LLMConfig, provider: Transport) -> Transport:
-    policy = RetryPolicy(
-        max_retries=config.max_retries, min_wait=config.retry_min_wait, max_wait=config.retry_max_wait
-    )
-    limits = RequestLimits(
-        parallel=config.max_parallel_requests or _DEFAULT_PARALLEL,
-        requests_per_minute=config.requests_per_minute,
-        tokens_per_minute=config.tokens_per_minute,
-        local=local_server(config),
-        patience=policy.patience,
-    )
-    limited = Limit(provider, provider_of(config.model, config.api_base), limits)
-    # The budget is outside the limits, so that a request that waits for it holds no slot.
-    return Retry(BudgetTransport(limited, partial(pricing_of, config, direct=is_direct(config))), policy)
 
 
 def spending_limit(

@@ -10,19 +10,15 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from operator import attrgetter
-from pathlib import Path
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Final, Self
 from urllib.parse import quote
 
 from pydantic import BaseModel, ConfigDict, ModelWrapValidatorHandler, ValidationError, model_validator
 from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 
-from autorubric.errors import FileError
 from autorubric.llm.transport import ModelReply
 from autorubric.support.objects import Json
-from autorubric.support.read import dump_structured, parse_structured, read_text
 from autorubric.support.reading_errors import nearest_key
-from autorubric.support.write import write_text_atomic
 
 _WORD_START: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|(?<=[A-Za-z])(?=[0-9])")
 _NO_WORD: Final = re.compile(r"[^A-Za-z0-9]+")
@@ -164,12 +160,6 @@ def is_no_word(secret: str) -> bool:
     return len(secret) >= _NO_WORD_LENGTH or (len(secret) >= _SHORTEST_IN_REPLIES and has_both)
 
 
-UNION_TAG: Final = ":"
-"""Prefix of the tags of unions, so that they can be removed from paths."""
-
-S = TypeVar("S", bound="Spec")
-
-
 class Spec(BaseModel):
     """Base class of frozen data whose errors hide their input and suggest the closest valid parameter."""
 
@@ -209,23 +199,3 @@ def _line(message: str, location: tuple[int | str, ...]) -> InitErrorDetails:
     # A message may contain braces and is not a template, so it is passed as a value.
     fault = PydanticCustomError("spec_fault", "{message}", {"message": message})
     return InitErrorDetails(type=fault, loc=location, input=None)
-
-
-def read_spec(kind: type[S], path: str | Path) -> S:
-    document = parse_structured(read_text(path), "yaml", source=str(path))
-    faults = document.faults()
-    if not isinstance(document.data, dict):
-        faults.add((), "must be a mapping of parameters, such as 'model: gpt-6-luna'")
-        faults.raise_as(FileError)
-    try:
-        return kind.model_validate(document.data)
-    except ValidationError as error:
-        for detail in error.errors(include_url=False, include_context=False, include_input=False):
-            place = tuple(part for part in detail["loc"] if not str(part).startswith(UNION_TAG))
-            faults.add(place, detail["msg"])
-    faults.raise_as(FileError)
-    raise AssertionError("a failed validation must have errors")
-
-
-def write_spec(spec: Mapping[str, Any], path: str | Path) -> None:
-    write_text_atomic(path, dump_structured(dict(spec), "yaml"))

@@ -228,7 +228,9 @@ def ask_again_messages(messages: tuple[Message, ...], reply: ModelReply, why: st
         why = f"it was too long and was cut off. Keep every text to one or two short sentences. {why}"
         # A long quote of a reply that does not end invites another one.
         longest = _LONGEST_CUT_QUOTE
-    quote = neutralise_tokens(_shorten(reply.text, longest)) or "(empty)"
+    text, half = reply.text.strip(), longest // 2
+    shown = text if len(text) <= longest else f"{text[:half]}\n…\n{text[-half:]}"
+    quote = neutralise_tokens(shown) or "(empty)"
     why = neutralise_tokens(why)
     wish = f"Your reply could not be used: {why}\nReply again, with the complete answer and nothing else."
     return (*messages, Message(role="assistant", content=quote), Message(role="user", content=wish))
@@ -240,12 +242,6 @@ def is_cut_off(reply: ModelReply) -> bool:
         return True
     text = reply.text.rstrip()
     return text.lstrip().startswith("{") and not text.endswith("}")
-
-
-def _shorten(text: str, longest: int) -> str:
-    text = text.strip()
-    half = longest // 2
-    return text if len(text) <= longest else f"{text[:half]}\n…\n{text[-half:]}"
 
 
 def without_system(messages: tuple[Message, ...]) -> tuple[Message, ...]:

@@ -35,10 +35,10 @@ class VoteDigests:
 
     def __init__(self, shared: Rubric | None, manifest: Mapping[str, Json]) -> None:
         self._shared = shared
-        self._asking = mapping_in(manifest, "asking")
+        self.asking = mapping_in(manifest, "asking")
         self.shared_prompts = mapping_in(manifest, "shared_prompts")
         is_earlier = self.shared_prompts and manifest.get("digests", 1) != DIGESTS
-        self.earlier = VoteDigests(shared, {"asking": self._asking}) if is_earlier else None
+        self.earlier = VoteDigests(shared, {"asking": self.asking}) if is_earlier else None
         self._criteria: dict[str, str] = {}
         self._ends: dict[tuple[str, str], str] = {}
         self._judges: dict[str, str] = {}
@@ -51,15 +51,11 @@ class VoteDigests:
     def judge(self, judge_id: str) -> str:
         """Return the digest of the dependencies of a judge's votes, apart from item and criterion."""
         if judge_id not in self._judges:
-            sampling = {k: v for k, v in mapping_in(self._asking, "sampling").items() if k != "samples"}
-            own = mapping_in(self._asking, "judges").get(judge_id)
-            rest = [self._asking.get("prompts"), self._asking.get("few_shot"), sampling]
+            sampling = {k: v for k, v in mapping_in(self.asking, "sampling").items() if k != "samples"}
+            own = mapping_in(self.asking, "judges").get(judge_id)
+            rest = [self.asking.get("prompts"), self.asking.get("few_shot"), sampling]
             self._judges[judge_id] = digest([own, *rest])
         return self._judges[judge_id]
-
-    def check(self, name: str) -> Json:
-        """Return the digest of a check's code; None if the check is unknown."""
-        return mapping_in(self._asking, "checks").get(name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +88,8 @@ class ItemDigests:
         """Return the JSON of the dependencies apart from the item, without its opening bracket."""
         parts: list[Json] = [self._criterion(criterion), self._run.judge(judge_id)]
         if criterion.check is not None:
-            parts.append(self._run.check(check_name(criterion.check)))
+            # None if the check is unknown.
+            parts.append(mapping_in(self._run.asking, "checks").get(check_name(criterion.check)))
         else:
             size = self._run.shared_prompts.get(judge_id, 1)
             together = next(one for one in prompts_of(self.rubric, size) if criterion in one)
@@ -145,10 +142,6 @@ class ChangedDataset(NamedTuple):
         old, new = self.old, self.new
         return (old.prompt, old.reference_submission) == (new.prompt, new.reference_submission)
 
-    def removed_ids(self) -> list[str]:
-        """Return the ids of old items that were changed or removed."""
-        return [self.old.item_id(position) for position, kept in enumerate(self.kept) if not kept]
-
     def places(self) -> Iterator[tuple[int, str, int | None]]:
         """Yield the old position, id and new position of each old item that may have changed."""
         alike = self.shares_the_same and (self.old.rubric is None) == (self.new.rubric is None)
@@ -165,8 +158,7 @@ def asking_differences(
 ) -> list[str]:
     """Return descriptions of the changes that invalidate votes, one line each."""
     before = mapping_in(stored, "asking")
-    # Converted to JSON and back like the stored manifest, which has lists instead of tuples.
-    after = json.loads(json.dumps(now.asking))
+    after = mapping_in(now.entries(), "asking")
     return [
         *_entry_changes("judge", mapping_in(before, "judges"), mapping_in(after, "judges")),
         *_entry_changes("check", mapping_in(before, "checks"), mapping_in(after, "checks")),
@@ -190,10 +182,9 @@ def deciding_differences(
     stored: Mapping[str, Json], now: GraderDescription, dataset: ChangedDataset | None
 ) -> list[str]:
     """Return a line for each change in weights, gates, groups and policies; see `asking_differences`."""
-    after = json.loads(json.dumps(now.deciding))
     before, after = (
         {**one, "aggregation": {**_HARD, **mapping_in(one, "aggregation")}}
-        for one in (mapping_in(stored, "deciding"), after)
+        for one in (mapping_in(stored, "deciding"), mapping_in(now.entries(), "deciding"))
     )
     policy = _entry_changes("policy", before, after)
     return [*policy, *(_each_rubric(dataset, _scoring_differences) if dataset is not None else ())]

@@ -85,7 +85,12 @@ def escalated_cells(
                 bound = report.criterion.bind(submission)
                 truth = _truth(bound, truths.get(item_id, {}))
                 cells.append(_cell(item_id, bound, report.votes, strong, policy, truth))
-    _check_panels(voted, strong)
+    if missing := sorted(set(strong) - voted):
+        raise ArgumentError(
+            f"unknown judge {', '.join(missing)}; judges of the run: {', '.join(sorted(voted))}"
+        )
+    if not voted - set(strong):
+        raise ArgumentError("all judges of the run are in the strong panel; none is left for the first panel")
     return cells
 
 
@@ -137,16 +142,6 @@ def _truth(criterion: BaseCriterion, labels: Mapping[str, Json]) -> str | None:
     except ReplyError:
         return None
     return None if answer is None or answer.abstains else repr(answer.code)
-
-
-def _check_panels(voted: Collection[str], strong: Collection[str]) -> None:
-    missing = sorted(set(strong) - set(voted))
-    if missing:
-        raise ArgumentError(
-            f"unknown judge {', '.join(missing)}; judges of the run: {', '.join(sorted(voted))}"
-        )
-    if not set(voted) - set(strong):
-        raise ArgumentError("all judges of the run are in the strong panel; none is left for the first panel")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -421,11 +416,10 @@ def _strong(result: EvalResult) -> tuple[str, ...]:
     rule = stored_policy(result.experiment_dir).escalation
     if rule is not None:
         return rule.judges
-    reports = (one.report for one in result.item_results if one.report is not None)
-    first = next(reports, None)
+    reports = (one.report.report for one in result.item_results if one.report is not None)
     judges = dict.fromkeys(
         vote.judge_id
-        for criterion in (first.report if first is not None else ())
+        for criterion in next(reports, ())
         if criterion.criterion.check is None
         for vote in criterion.votes
     )

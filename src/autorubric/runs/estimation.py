@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -16,8 +16,7 @@ from autorubric.grading.plan import JudgeCall
 from autorubric.judges.base import JudgeRequest, ModelAsker
 from autorubric.judges.decision import DecisionModelJudge
 from autorubric.judges.panel import PanelMember
-from autorubric.llm.budget import CHARACTERS_PER_TOKEN, Price, prompt_tokens
-from autorubric.llm.config import LLMConfig
+from autorubric.llm.budget import CHARACTERS_PER_TOKEN, prompt_tokens
 from autorubric.llm.route import pricings_of
 from autorubric.runs.config import EvalConfig
 from autorubric.runs.differences import with_checks
@@ -163,49 +162,29 @@ class _Tally:
             self.images += sum(len(message.images) for message in prompt.messages)
             self.received += min(expected, judge.models[0].max_tokens or expected)
 
-    def estimate(self, price_of: Callable[[LLMConfig], tuple[Price | None, str]]) -> JudgeEstimate:
+    def estimate(self) -> JudgeEstimate:
         model = self.member.models[0] if self.member.models else None
-        counted: tuple[int | None, int | None, int | None] = (self.calls, self.sent, self.received)
-        cost: float | None = 0.0
-        reason = ""
+        is_unknown = model is None and not self.member.is_offline and self.votes > 0
+        cost: float | None = None if is_unknown else 0.0
+        reason = "the models that the judge calls and their prices are unknown" if is_unknown else ""
         if model is not None and self.calls:
-            price, reason = price_of(model)
-            cost = price.of(self.sent, self.received) if price is not None else None
-        elif model is None and not self.member.is_offline and self.votes:
-            counted, cost, reason = (
-                (None, None, None),
-                None,
-                "the models that the judge calls and their prices are unknown",
-            )
+            try:
+                pricing = pricings_of(model)[0]
+            except MissingDependencyError as error:
+                cost, reason = None, str(error)
+            else:
+                reason = pricing.reason
+                cost = None if pricing.price is None else pricing.price.of(self.sent, self.received)
         return JudgeEstimate(
             judge_id=self.member.judge_id,
             model=model.model if model is not None else None,
             votes=self.votes,
-            calls=counted[0],
-            prompt_tokens=counted[1],
-            completion_tokens=counted[2],
+            calls=None if is_unknown else self.calls,
+            prompt_tokens=None if is_unknown else self.sent,
+            completion_tokens=None if is_unknown else self.received,
             cost=cost,
             reason=reason,
         )
-
-
-@dataclass(slots=True)
-class _Plan:
-    """The calls planned for all judges so far."""
-
-    grader: CriterionGrader
-    tallies: dict[str, _Tally] = field(default_factory=dict)
-    items: int = 0
-    stored: int = 0
-
-    def __post_init__(self) -> None:
-        self.tallies = {member.judge_id: _Tally(member) for member in self.grader.members}
-
-    def add(self, batches: Iterable[Sequence[JudgeCall]]) -> None:
-        self.items += 1
-        for batch in batches:
-            member = batch[0].member
-            self.tallies.setdefault(member.judge_id, _Tally(member)).add(batch)
 
 
 def _reader_of_votes(
@@ -234,14 +213,6 @@ def _reader_of_votes(
         return answered_votes(reusable.select(position, task, votes, Notices()))
 
     return stored
-
-
-def _price_of(config: LLMConfig) -> tuple[Price | None, str]:
-    try:
-        pricing = pricings_of(config)[0]
-    except MissingDependencyError as error:
-        return None, str(error)
-    return pricing.price, pricing.reason
 
 
 def _in_batches(tallies: Iterable[_Tally], costs: Sequence[JudgeEstimate]) -> tuple[float | None, str]:
@@ -314,20 +285,22 @@ def estimate(
     grader.check_rubrics(dataset.rubrics())
     refuse_without_batches(grader, EvalConfig(batch=batch))
     stored_for = _reader_of_votes(dataset, inner, experiment_name, Path(experiments_dir))
-    plan = _Plan(inner)
+    tallies, n_stored = {member.judge_id: _Tally(member) for member in inner.members}, 0
     for position in range(len(dataset)):
         stored = stored_for(position)
-        plan.stored += sum(not vote.skipped for votes in stored.values() for vote in votes)
-        plan.add(inner.requests(grading_task(dataset, position), stored=stored))
-    judges = tuple(tally.estimate(_price_of) for tally in plan.tallies.values())
-    images = sum(tally.images for tally in plan.tallies.values())
-    batch_cost, note = _in_batches(plan.tallies.values(), judges) if batch else (None, "")
+        n_stored += sum(not vote.skipped for votes in stored.values() for vote in votes)
+        for calls in inner.requests(grading_task(dataset, position), stored=stored):
+            member = calls[0].member
+            tallies.setdefault(member.judge_id, _Tally(member)).add(calls)
+    judges = tuple(tally.estimate() for tally in tallies.values())
+    images = sum(tally.images for tally in tallies.values())
+    batch_cost, note = _in_batches(tallies.values(), judges) if batch else (None, "")
     at_most = inner.policy.stop_when_decided or inner.policy.escalation is not None
     return RunEstimate(
-        items=plan.items,
+        items=len(dataset),
         judges=judges,
-        stored_votes=plan.stored,
+        stored_votes=n_stored,
         at_most=at_most,
-        notes=(*_notes(judges, inner, plan.stored, images, at_most=at_most), *([note] if note else ())),
+        notes=(*_notes(judges, inner, n_stored, images, at_most=at_most), *([note] if note else ())),
         batch_cost=batch_cost,
     )

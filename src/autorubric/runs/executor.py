@@ -142,8 +142,14 @@ class LocalExecutor:
         self, work: Iterable[ItemWork], grader: Grader, listener: Listener
     ) -> AsyncGenerator[GradedItem, None]:
         """Yield the result of each item; see `Executor`."""
+        admission: _Admission | None = None
+        if self._has_limits:
+            # Imported late: a run with nothing left to grade is resumed faster without budgets (20 ms).
+            from autorubric.llm.budget import SpendingLimit, budget_in_force
 
-        admission = _admission(grader) if self._has_limits else None
+            # Otherwise, another process enforces the budget.
+            if isinstance(budget := budget_in_force(), SpendingLimit):
+                admission = _Admission(budget, grader)
         begins_at = time.monotonic()
         opens_at = begins_at + _FIRST_SECONDS
         failed_at: float | None = None
@@ -203,8 +209,7 @@ class _Admission:
         if self._needs:
             if self.budget.counts_cost and not self._has_finished:
                 return False
-            calls = need + sum(self._needs.values())
-            if not self.budget.has_room(calls, calls * self.budget.mean_cost):
+            if not self.budget.has_room(need + sum(self._needs.values())):
                 return False
         self._needs[work.position] = need
         return True
@@ -224,15 +229,6 @@ class _Admission:
             # Grading the item fails with the same error and sends no request.
             return 0
         return sum(not batch[0].member.is_offline for batch in batches)
-
-
-def _admission(grader: Grader) -> _Admission | None:
-    """Return the admission control for the run's budget; None if another process enforces the budget."""
-    # Imported late: a run with nothing left to grade is resumed faster without budgets (20 ms).
-    from autorubric.llm.budget import SpendingLimit, budget_in_force
-
-    budget = budget_in_force()
-    return _Admission(budget, grader) if isinstance(budget, SpendingLimit) else None
 
 
 async def grade_item(work: ItemWork, grader: Grader, listener: Listener) -> GradedItem:

@@ -329,15 +329,11 @@ def export_run(
         return markdown_of(run).encode("utf-8", "replace")
     frame = scores_table(run) if table == "scores" else run.votes_table()
     if form == "csv":
-        return _csv(frame)
+        # Imported late: metrics load numpy and more, which a DataFrame has loaded already.
+        from autorubric.metrics.core.result import spreadsheet_csv
+
+        return spreadsheet_csv(_flat(frame)).encode("utf-8", "replace")
     return _parquet(frame) if form == "parquet" else _lines(frame)
-
-
-def _csv(frame: pd.DataFrame) -> bytes:
-    # Imported late: metrics load numpy and more, which a DataFrame has loaded already.
-    from autorubric.metrics.core.result import spreadsheet_csv
-
-    return spreadsheet_csv(_flat(frame)).encode("utf-8", "replace")
 
 
 def _parquet(frame: pd.DataFrame) -> bytes:

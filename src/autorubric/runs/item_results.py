@@ -114,23 +114,23 @@ class StoredResults(View[ItemResult]):
     ) -> None:
         self.notices = Notices()  # notices about skipped votes
         self._index = index
-        self._dataset = dataset
+        self.dataset = dataset  # the graded dataset
         self._reusable = reusable
         self._build = build
         # Computed lines of items that have no line in the folder, or no valid one.
         self._made: dict[int, StoredItem] = {}
-        self._is_penalised = is_penalised
         self._decided: list[tuple[int, list[EnsembleCriterionReport] | None]] | None = None
         if recomputed:
-            self._make_lines(is_new_rubric=is_new_rubric)
+            self._make_lines(is_new_rubric=is_new_rubric, is_penalised=is_penalised)
         n_items = len(index.current)
         complete = index.current.count(1) == n_items
-        self._positions: Sequence[int] = (
+        # Position in the dataset of each result.
+        self.positions: Sequence[int] = (
             range(n_items)
             if complete
             else array("q", (at for at in range(n_items) if index.current[at] or at in self._made))
         )
-        super().__init__(len(self._positions), self._at)
+        super().__init__(len(self.positions), self._at)
 
     # Copies and pickles remain views of the folder.
     __reduce__ = object.__reduce__
@@ -140,31 +140,21 @@ class StoredResults(View[ItemResult]):
 
     def __iter__(self) -> Iterator[ItemResult]:
         # The dataset keeps the last item of an iteration, which is faster than access by position.
-        items = enumerate(self._dataset.items)
+        items = enumerate(self.dataset.items)
         with opened_logs(self._index.path) as logs:
-            for position in self._positions:
+            for position in self.positions:
                 next(at for at, _ in items if at == position)
                 yield self._result(position, logs)
 
     def _at(self, place: int) -> ItemResult:
-        return self._result(self._positions[place])
-
-    @property
-    def dataset(self) -> RubricDataset:
-        """The graded dataset."""
-        return self._dataset
-
-    @property
-    def positions(self) -> Sequence[int]:
-        """Position in the dataset of each result."""
-        return self._positions
+        return self._result(self.positions[place])
 
     def unfinished(self) -> Iterator[tuple[int, Mapping[str, int]]]:
         """Yield the position of each unfinished item, and how many verdicts are due by criterion."""
         if len(self) == len(self._index.current):
             return
-        finished = set(self._positions)
-        for position, _ in enumerate(self._dataset.items):
+        finished = set(self.positions)
+        for position, _ in enumerate(self.dataset.items):
             if position not in finished:
                 yield position, self._reusable.due(position)
 
@@ -183,14 +173,11 @@ class StoredResults(View[ItemResult]):
             tally.add(line.fields())
         return tally
 
-    @property
+    @cached_property
     def verdicts(self) -> VerdictCounts:
         """Counts of the verdicts of all items by outcome, computed from stored votes where necessary."""
-        return self._count_verdicts.verdicts + VerdictCounts(not_judged=self._n_not_judged)
-
-    @cached_property
-    def _n_not_judged(self) -> int:
-        return sum(sum(due.values()) for _, due in self.unfinished())
+        not_judged = sum(sum(due.values()) for _, due in self.unfinished())
+        return self._count_verdicts.verdicts + VerdictCounts(not_judged=not_judged)
 
     @property
     def partly_scored(self) -> int:
@@ -210,7 +197,7 @@ class StoredResults(View[ItemResult]):
     def _counts_of(self, line: StoredItem) -> VerdictCounts:
         if not line.raised:
             return self._report(line.position, line, Notices()).verdicts
-        task = grading_task(self._dataset, line.position)
+        task = grading_task(self.dataset, line.position)
         return GradedItem.of_error(task, line.position, line.error or "").verdicts or VerdictCounts()
 
     def messages(self) -> list[str]:
@@ -228,7 +215,7 @@ class StoredResults(View[ItemResult]):
         found: list[float | None] = [None] * len(self._index.current)
         for line in self.lines():
             found[line.position] = line.score
-        return [found[position] for position in self._positions]
+        return [found[position] for position in self.positions]
 
     def where(self, wanted: Callable[[StoredItem], bool]) -> View[ItemResult]:
         """Return the results of the items for whose stored line `wanted` is true."""
@@ -240,7 +227,7 @@ class StoredResults(View[ItemResult]):
         assert line is not None
         return ItemResult(
             item_idx=position,
-            item=self._dataset.items[position],
+            item=self.dataset.items[position],
             report=None if line.raised else self._report(position, line, Notices(), logs),
             duration_seconds=line.duration_seconds,
             error=line.error,
@@ -249,7 +236,7 @@ class StoredResults(View[ItemResult]):
     def _report(
         self, position: int, line: StoredItem, notices: Notices, logs: OpenLog | None = None
     ) -> EnsembleEvaluationReport:
-        task = grading_task(self._dataset, position)
+        task = grading_task(self.dataset, position)
         stored = [vote for _, vote in self._index.votes(line.item_id, line, logs)]
         return self._build(task, self._reusable.select(position, task, stored, notices), line)
 
@@ -294,7 +281,7 @@ class StoredResults(View[ItemResult]):
                 # Shared reports have other items' errors, and lines of earlier versions are incomplete.
                 yield line, self._report(position, line, Notices())
             else:
-                root, spent = self._dataset.get_item_rubric(position).root, (line.tokens, line.cost)
+                root, spent = self.dataset.get_item_rubric(position).root, (line.tokens, line.cost)
                 yield line, scored_report(root, reports, policy, line.length_penalty, spent)
 
     def _decide(self) -> Iterator[tuple[int, list[EnsembleCriterionReport] | None]]:
@@ -311,10 +298,10 @@ class StoredResults(View[ItemResult]):
                 self._index.current_lines(),
                 with_confidence=policy.escalation is not None,
             )
-        decide = SharedReports(self._reusable, votes.kinds, self._dataset, policy)
+        decide = SharedReports(self._reusable, votes.kinds, self.dataset, policy)
         items, valid, is_whole = array("i"), array("i"), votes.digests is not None
-        wanted = zip(self._positions, votes.on_items(self._positions), strict=True)
-        texts = enumerate(self._dataset.items)
+        wanted = zip(self.positions, votes.on_items(self.positions), strict=True)
+        texts = enumerate(self.dataset.items)
         for position, (kinds, digests) in wanted:
             item = next(one for at, one in texts if at == position)
             if digests is not None:
@@ -340,12 +327,12 @@ class StoredResults(View[ItemResult]):
         found.update(index.lines.tobytes() + index.current)
         return found.hexdigest()
 
-    def _make_lines(self, *, is_new_rubric: bool) -> None:
+    def _make_lines(self, *, is_new_rubric: bool, is_penalised: bool) -> None:
         """Compute the results of items without a valid line that have all votes that are due."""
         current, open_votes = self._index.current, self._index.open_votes
         if current.count(1) == len(current):
             return
-        for position, item_id in enumerate(self._dataset.item_ids()):
+        for position, item_id in enumerate(self.dataset.item_ids()):
             if position in self._index.affected:
                 why = self._index.affected[position]
                 self._made[position] = StoredItem(item_id=item_id, position=position, error=why, raised=True)
@@ -365,7 +352,7 @@ class StoredResults(View[ItemResult]):
             if any(len(one.votes) < due[one.name] for one in report.report):
                 # The run stopped within the item, and the score of a part of the votes is not its score.
                 continue
-            if stored is None and self._is_penalised:
+            if stored is None and is_penalised:
                 why = "the item is unfinished, so its length penalty is unknown; resume the run"
                 self._made[position] = replace(line, error=why, raised=True)
                 continue

@@ -27,6 +27,7 @@ from pydantic_core.core_schema import (
 
 from autorubric.criteria.values import VerdictCounts
 from autorubric.errors import RunFormatError, TokenUsage
+from autorubric.grading.base import key_of
 from autorubric.runs.items import GradedItem
 from autorubric.runs.manifest import PROMPTS, log_entries, read_manifest
 from autorubric.runs.notices import warn_of_damage
@@ -52,8 +53,7 @@ class StoredVote(NamedTuple):
     @property
     def key(self) -> tuple[str, str, str, int, tuple[str, ...]]:
         """Item, criterion, judge, sample and, for comparisons, the order of the candidates."""
-        vote = self.vote
-        return (self.item_id, self.criterion, vote.judge_id, vote.sample, vote.order or ())
+        return (self.item_id, *key_of(self.criterion, self.vote))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

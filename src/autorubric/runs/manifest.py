@@ -153,15 +153,8 @@ def _damage_in(manifest: Mapping[str, Any]) -> str:
             return f"'{'.'.join(path)}' must be a mapping"
         if kinds and not all(type(value) in kinds for value in held.values()):
             return f"all values in '{'.'.join(path)}' must be of type {kinds[0].__name__}"
-    for name, kind in (
-        ("started_at", str),
-        ("completed_at", str),
-        ("shard", list),
-        ("missing", list),
-        ("unverified", list),
-        ("model_aliases", list),
-        ("digests", int),
-    ):
+    texts, lists = ("started_at", "completed_at"), ("shard", "missing", "unverified", "model_aliases")
+    for name, kind in {**dict.fromkeys(texts, str), **dict.fromkeys(lists, list), "digests": int}.items():
         if not isinstance(manifest.get(name), kind | None):
             return f"'{name}' must be of type {kind.__name__}"
     for entry in (manifest["dataset"], manifest["dataset"].get("incoming") or {"sha256": None}):

@@ -180,13 +180,9 @@ def _checks(parts: Iterable[_RunPart]) -> dict[str, Any]:
 def _item_order(parts: Sequence[_RunPart]) -> _MergeOrder:
     """Return the locations of all items: shards in the order of the whole dataset, other runs in sequence."""
     places = [_Place(run, at) for run, part in enumerate(parts) for at in range(len(part.dataset))]
-    if all(part.shard for part in parts):
-
-        def in_whole(place: _Place) -> int:
-            shard = parts[place.run].shard
-            return place.position * shard.shards + shard.number if shard else 0
-
-        places.sort(key=in_whole)
+    shards = [part.shard for part in parts if part.shard]
+    if len(shards) == len(parts):
+        places.sort(key=lambda at: at.position * shards[at.run].shards + shards[at.run].number)
     first: dict[str, _Place] = {}
     again: dict[str, list[_Place]] = {}
     for place in places:

@@ -115,14 +115,15 @@ class _RunOpener:
                     f"{store.path} already exists; choose another experiment_name, or pass resume=True"
                 )
             stored = self._compare(store)
-            if not stored.vote_changes:
-                return self._resume(store, stored)
-            if self.config.on_mismatch == "refuse":
-                raise RunMismatchError(
-                    _refusal(store.path, stored.vote_changes), differences=stored.vote_changes
+            if stored.vote_changes and self.config.on_mismatch == "refuse":
+                refusal = (
+                    f"{store.path} was created with other settings:\n{bulleted(stored.vote_changes)}\n"
+                    "Choose another experiment_name, or pass on_mismatch='rejudge' to request the affected "
+                    "votes again, or on_mismatch='fork' to continue in a new folder."
                 )
-            if self.config.on_mismatch == "rejudge":
-                # The changes make the digests of the affected votes invalid.
+                raise RunMismatchError(refusal, differences=stored.vote_changes)
+            if not stored.vote_changes or self.config.on_mismatch == "rejudge":
+                # Changes make the digests of the affected votes invalid.
                 return self._resume(store, stored)
             self._leave(store)
         return self._fork(store.path)
@@ -316,7 +317,7 @@ class _RunOpener:
             restore_logs(store, index)
             now["unsealed"] = {**mapping_in(now, "unsealed"), ITEMS: 0}
             index = load_index(store.path, dataset, validity, log_entries(now))
-        store.continue_items(index.count, index.open_from if index.open_votes else None)
+        store.n_items, store.open_from = index.count, index.open_from if index.open_votes else None
         damage_notices = [one.when_resumed() for one in damages]
         warn_of_damage(damage_notices)
         lasting = (*(now.get("unverified") or ()), *(now.get("model_aliases") or ()))
@@ -344,7 +345,7 @@ def _earlier(entry: Mapping[str, Json], current: DatasetEntry, changed: ChangedD
     sha256, now = entry.get("sha256"), str(current.entry["sha256"])[:_DIGITS]
     if not isinstance(sha256, str) or not changed.shares_the_same or changed.kept.count(0) > _MOST_GONE:
         return None
-    gone = changed.removed_ids()
+    gone = [changed.old.item_id(position) for position, kept in enumerate(changed.kept) if not kept]
     before = {**mapping_in(entry, "earlier"), sha256[:_DIGITS]: []}
     found: dict[str, Json] = {one: sorted({*lost, *gone}) for one, lost in before.items() if one != now}
     return {one: lost for one, lost in found.items() if len(lost) <= _MOST_GONE}
@@ -407,14 +408,6 @@ def _unverified_judges(
         for name, who in mapping_in(described.asking, "judges").items()
         if voted and name in before and who.get("describes_itself") is False
     ]
-
-
-def _refusal(path: Path, changed: list[str]) -> str:
-    return (
-        f"{path} was created with other settings:\n{bulleted(changed)}\n"
-        "Choose another experiment_name, or pass on_mismatch='rejudge' to request the affected votes again, "
-        "or on_mismatch='fork' to continue in a new folder."
-    )
 
 
 def run_name_of(dataset: RubricDataset) -> str:

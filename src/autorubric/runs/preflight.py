@@ -8,7 +8,6 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from autorubric.errors import JudgeError
@@ -184,9 +183,7 @@ class Progress:
     def __enter__(self) -> Progress:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for bar in (self._votes, self._items):
             if bar is not None:
                 bar.close()

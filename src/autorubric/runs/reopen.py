@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import ValidationError
 
@@ -37,8 +37,7 @@ _UNSEALED = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredRun:
+class StoredRun(NamedTuple):
     """A stored run."""
 
     dataset: RubricDataset

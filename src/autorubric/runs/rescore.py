@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import fsum, isfinite
 from pathlib import Path
 from typing import Any, Protocol, TypedDict
@@ -52,7 +52,7 @@ def rescore(path: Path, rubric: Rubric | None, policies: Policies) -> StoredRun:
         return found
     names = ", ".join(new_criteria)
     notice = f"the run has no votes on these criteria, which are new or have changed: {names}"
-    return replace(found, notices=(*found.notices, notice))
+    return found._replace(notices=(*found.notices, notice))
 
 
 def _criteria_without_votes(path: Path, rubric: Rubric) -> list[str]:
@@ -85,10 +85,8 @@ def _policies_entry(path: Path, rubric: Rubric | None, policies: Policies) -> di
     if chosen:
         before_policy = stored_policy(path)
         before = before_policy.aggregation.model_dump()
-        if chosen.get("votes") == "hard":
-            before = {
-                name: kept for name, kept in before.items() if name not in ("thresholds", "calibrations")
-            }
+        for name in ("thresholds", "calibrations") if chosen.get("votes") == "hard" else ():
+            before.pop(name, None)
         judges = mapping_in(mapping_in(read_manifest(path), "asking"), "judges")
         if "calibrations" in chosen:
             chosen["calibrations"] = read_calibrations(chosen["calibrations"], list(judges))

@@ -400,13 +400,4 @@ class EvalResult:
 
     @classmethod
     def _of(cls, folder: Path, stored: StoredRun) -> EvalResult:
-        return cls(
-            dataset=stored.dataset,
-            item_results=stored.item_results,
-            timing_stats=stored.timing_stats,
-            started_at=stored.started_at,
-            completed_at=stored.completed_at,
-            experiment_name=folder.name,
-            experiment_dir=folder,
-            notices=stored.notices,
-        )
+        return cls(**stored._asdict(), experiment_name=folder.name, experiment_dir=folder)

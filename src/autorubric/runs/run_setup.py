@@ -103,13 +103,9 @@ def set_up(file: RunFile, judges: Sequence[JudgeLike] | None = None) -> RunSetup
 
 
 def _rubric(file: RunFile) -> Rubric | None:
-    if file.rubric is None:
-        return None
-    return (
-        Rubric.from_file(file.folder / file.rubric)
-        if isinstance(file.rubric, str)
-        else Rubric.from_dict(file.rubric)
-    )
+    if isinstance(file.rubric, str):
+        return Rubric.from_file(file.folder / file.rubric)
+    return None if file.rubric is None else Rubric.from_dict(file.rubric)
 
 
 def _dataset(source: DataSource, folder: Path, rubric: Rubric | None) -> RubricDataset:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, aclosing, nullcontext, suppress
 from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
@@ -93,12 +93,8 @@ class RunWriter:
             for line in index.current_lines():
                 if index.settled[line.position]:
                     self._progress.item(line)
-        for position in range(len(opened.dataset)):
-            if index.settled[position]:
-                continue
-            work = self._next_item(position)
-            if work is not None:
-                yield work
+        left = (position for position in range(len(opened.dataset)) if not index.settled[position])
+        yield from filter(None, map(self._next_item, left))
 
     def retry_items(self) -> Iterator[ItemWork]:
         """Yield the items on which votes failed in this run, so that those votes are requested once more.
@@ -112,10 +108,7 @@ class RunWriter:
         self._opened.store.flush()
         # Votes that are requested again replace earlier ones.
         self.votes = None if failed else self.votes
-        for position in failed:
-            work = self._next_item(position, again=True)
-            if work is not None:
-                yield work
+        yield from filter(None, (self._next_item(position, again=True) for position in failed))
 
     def _next_item(self, position: int, *, again: bool = False) -> ItemWork | None:
         """Return the item to grade; None if its stored result is still valid."""
@@ -124,25 +117,14 @@ class RunWriter:
         item_id = opened.dataset.item_id(position)
         digests = opened.reusable.digests(position)
         fingerprint = content_fingerprint(opened.dataset, position, digests.fingerprint)
-        if before is not None and not again and self._is_unchanged(before, fingerprint):
-            carried = _UnderWay(
-                position=position,
-                digests=digests,
-                fingerprint=fingerprint,
-                before=before,
-                offsets=list(before.votes),
-            )
-            self._store(replace(before, position=position), carried)
+        begun = _UnderWay(position, digests, fingerprint, before, offsets=[], again=again)
+        is_to_grade = before is None or again or before.lost or before.raised
+        same = (opened.validity.basis, fingerprint)
+        if before is not None and not is_to_grade and (before.basis, before.fingerprint) == same:
+            self._store(replace(before, position=position), begun._replace(offsets=list(before.votes)))
             return None
         stored = index.votes(item_id, before)
-        self._under_way[item_id] = _UnderWay(
-            position=position,
-            digests=digests,
-            fingerprint=fingerprint,
-            before=before,
-            offsets=[offset for offset, _ in stored],
-            again=again,
-        )
+        self._under_way[item_id] = begun._replace(offsets=[offset for offset, _ in stored])
         left = self._failed_on.get(item_id, {}) if again else {}
         task = replace(grading_task(opened.dataset, position), requests_left=left or None)
         reusable = opened.reusable.select(position, task, [vote for _, vote in stored], opened.notices)
@@ -150,10 +132,6 @@ class RunWriter:
         for name, cast in reusable.items():
             stored_votes[name] += [vote for vote in cast if left.get(key_of(name, vote)) == 0]
         return ItemWork(position=position, task=task, stored=stored_votes)
-
-    def _is_unchanged(self, line: StoredItem, fingerprint: str) -> bool:
-        same = line.basis == self._opened.validity.basis and line.fingerprint == fingerprint
-        return same and not (line.lost or line.raised)
 
     def vote_cast(self, event: VoteCast) -> None:
         """Store a vote as it arrives."""
@@ -223,30 +201,19 @@ class RunWriter:
             fingerprint=under_way.fingerprint,
             votes=(*under_way.offsets, *opened.store.votes_cast(done.item_id)),
         )
-        counted = opened.index.current[done.position]
-        opened.index.add_finished(item, opened.store.add_item(item))
-        self._count(outcome, counted=bool(counted))
-        if not opened.index.open_votes:
-            opened.store.forget_open_votes()
-        self._progress.item(done, instead_of=before if under_way.again else None)
-
-    def _count(self, outcome: Mapping[str, Any], *, counted: bool) -> None:
-        """Add a result to the sums, or discard the sums if the result replaces an earlier one."""
-        if counted:
+        # The sums are discarded if the result replaces an earlier one.
+        if opened.index.current[done.position]:
             self._tally = None
         elif self._tally is not None:
             self._tally.add(outcome)
-        self._opened.index.tally = self._tally
+        opened.index.add_finished(item, opened.store.add_item(item))
+        opened.index.tally = self._tally
+        if not opened.index.open_votes:
+            opened.store.open_from = None
+        self._progress.item(done, instead_of=before if under_way.again else None)
 
 
 _log = logger_of(__name__)
-
-
-def _stop_reason(budget: SpendingLimit | None, batches: BatchQueue | None) -> StopReason | None:
-    stopped: StopReason | None = None
-    if budget is not None:
-        stopped = "same_error" if budget.stop_reason is not None else budget.reached
-    return stopped or ("batch" if batches is not None and batches.is_pending else None)
 
 
 class EvalRunner:
@@ -323,17 +290,21 @@ class EvalRunner:
             with within, fewer_gc_collections():
                 batches = self._batches_of(opened, budget)
                 with nullcontext() if batches is None else batches.within():
-                    result = await self._grade_items(opened, executor, budget, batches)
+                    return await self._grade_items(opened, executor, budget, batches)
         except BaseException as error:
             is_stopped = isinstance(error, asyncio.CancelledError | KeyboardInterrupt | GeneratorExit)
             self._log_stop(opened, "stopped" if is_stopped else "failed")
             if is_stopped:
                 # Loggers are silent by default, so the error itself says how to resume.
                 error.add_note(self._how_to_resume(opened))
-            await self._close_afterwards(opened)
             raise
-        await self._close_afterwards(opened)
-        return result
+        finally:
+            try:
+                opened.store.close()
+            finally:
+                # If the event loop was closed during the run, nothing can be awaited anymore.
+                if loop_is_running():
+                    await self.grader.aclose()
 
     run_sync = sync_method(run)
     """Call `run` from synchronous code, even inside a running event loop."""
@@ -378,14 +349,6 @@ class EvalRunner:
 
         return spending_limit(self.grader.models, max_calls=config.max_calls, max_cost=config.max_cost)
 
-    async def _close_afterwards(self, opened: OpenRun) -> None:
-        try:
-            opened.store.close()
-        finally:
-            # If the event loop was closed during the run, nothing can be awaited anymore.
-            if loop_is_running():
-                await self.grader.aclose()
-
     async def _grade_items(
         self, opened: OpenRun, executor: Executor, budget: SpendingLimit | None, batches: BatchQueue | None
     ) -> EvalResult:
@@ -399,7 +362,9 @@ class EvalRunner:
             await batches.submit()
         # The system clock may have been set back during the run.
         completed_at = started_at + timedelta(seconds=time.perf_counter() - clock)
-        stopped = _stop_reason(budget, batches)
+        stopped: StopReason | None = "batch" if batches is not None and batches.is_pending else None
+        if budget is not None and budget.is_over:
+            stopped = budget.reached if budget.stop_reason is None else "same_error"
         if batches is not None and stopped in (None, "same_error"):
             opened.store.flush()
             batches.finish(is_complete=stopped is None)

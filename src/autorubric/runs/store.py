@@ -57,20 +57,12 @@ class RunStore:
         remove_abandoned(path)
         self.store_prompts = store_prompts  # whether requests and replies are stored
         self.mark = 0  # initial value of the checksums of lines; it must be set before anything is written
-        self._n_items = 0
-        self._open_from: int | None = None
+        self.n_items = 0  # number of lines of items
+        self.open_from: int | None = None  # offset from which on earlier votes on unfinished items may be
         self._sums = LineSums()
         self._cast: dict[str, list[int]] = {}
         self._is_to_write = self._is_closed = False
         self._failure: RunError | None = None
-
-    def continue_items(self, n_items: int, open_from: int | None) -> None:
-        """Continue after lines of items; there may be votes on unfinished ones from `open_from` on."""
-        self._n_items, self._open_from = n_items, open_from
-
-    def forget_open_votes(self) -> None:
-        """Record that there are no earlier votes on unfinished items anymore."""
-        self._open_from = None
 
     def write_manifest(self, manifest: Mapping[str, Json]) -> None:
         """Replace the manifest atomically, after flushing all appended lines."""
@@ -105,10 +97,13 @@ class RunStore:
 
     def take_over(self, file: Path) -> None:
         """Copy a file of another run folder atomically, unless it is missing there or already exists here."""
-        if not file.exists() or (self.path / file.name).exists():
-            return
-        with self._explain_write_errors(), file.open("rb") as source:
-            write_parts_atomic(self.path / file.name, iter(partial(source.read, 1 << 20), b""))
+        if not (self.path / file.name).exists():
+            self._copy(file, self.path / file.name)
+
+    def _copy(self, file: Path, target: Path) -> None:
+        if file.exists():
+            with self._explain_write_errors(), file.open("rb") as source:
+                write_parts_atomic(target, iter(partial(source.read, 1 << 20), b""))
 
     def write_prompts(self, bodies: Iterator[bytes]) -> None:
         """Write requests and replies of other runs atomically; write no file if there are none."""
@@ -129,7 +124,7 @@ class RunStore:
     def restore_log(self, name: str, lines: Sequence[IntactLine]) -> None:
         """Restore the intact lines of a log to their original offsets, and blank everything else."""
         file = self.path / name
-        self._keep_damaged(file)
+        self._copy(file, file.with_name(f"{name}.damaged"))
         if file.exists():
             with self._explain_write_errors():
                 write_parts_atomic(file, restored_content(file, lines))
@@ -148,16 +143,10 @@ class RunStore:
                     yield line_of_item(item, seal._replace(number=number))
 
         if keep_damaged:
-            self._keep_damaged(file)
+            self._copy(file, file.with_name(f"{ITEMS}.damaged"))
         if file.exists():
             with self._explain_write_errors():
                 write_parts_atomic(file, self._sealed(bodies()))
-
-    def _keep_damaged(self, file: Path) -> None:
-        if file.exists():
-            with self._explain_write_errors(), file.open("rb") as source:
-                parts = iter(partial(source.read, 1 << 20), b"")
-                write_parts_atomic(file.with_name(f"{file.name}.damaged"), parts)
 
     @property
     def has_votes(self) -> bool:
@@ -199,9 +188,9 @@ class RunStore:
         self._cast.pop(item.item_id, None)
         votes = self._log(VOTES)
         first = next(iter(self._cast.values()), None)
-        open_from = self._open_from if self._open_from is not None else first[0] if first else votes.size
-        seal = Seal(self._n_items, votes.size, votes.crc, open_from)
-        self._n_items += 1
+        open_from = self.open_from if self.open_from is not None else first[0] if first else votes.size
+        seal = Seal(self.n_items, votes.size, votes.crc, open_from)
+        self.n_items += 1
         return self._append(ITEMS, line_of_item(item, seal))
 
     def _append(self, name: str, line: bytes) -> int:

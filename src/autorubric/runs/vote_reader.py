@@ -22,7 +22,7 @@ from autorubric.criteria.values import Submission
 from autorubric.datasets.dataset import RubricDataset
 from autorubric.datasets.item import DataItem
 from autorubric.errors import FileError, ReplyError
-from autorubric.grading.base import GradingTask
+from autorubric.grading.base import GradingTask, VoteKey, key_of
 from autorubric.rubric.rubric import Rubric
 from autorubric.runs.differences import ItemDigests, VoteDigests, basis_of, mapping_in
 from autorubric.runs.lines import StoredItem, StoredVote, line_of_vote, parse_vote, votes_changed
@@ -42,15 +42,13 @@ if TYPE_CHECKING:
 class VoteKind(NamedTuple):
     """Votes on a criterion that lead to the same decisions."""
 
-    # Criterion, judge, sample and order of the candidates; on each item, only the last such vote is valid.
-    place: tuple[str, str, int, tuple[str, ...] | None]
+    place: VoteKey  # on each item, only the last vote with this key is valid
     vote: JudgeVote  # one of these votes
 
     @classmethod
     def of(cls, stored: StoredVote) -> VoteKind:
         """Return the kind of a stored vote."""
-        vote = stored.vote
-        return cls((stored.criterion, vote.judge_id, vote.sample, vote.order), vote)
+        return cls(key_of(stored.criterion, stored.vote), stored.vote)
 
 
 class VoteColumns(NamedTuple):
@@ -339,7 +337,7 @@ class ReusableVotes:
             return {name: [] for name in task.rubric.names}
         fits, samples = self.digests(position).fits, self._samples
         latest = {
-            (one.criterion, vote.judge_id, vote.sample, vote.order or ()): one
+            key_of(one.criterion, vote): one
             for one in stored
             if (vote := one.vote).sample < samples.get(vote.judge_id, 1)
             and fits(one.criterion, vote.judge_id, one.digest)
