@@ -270,8 +270,8 @@ class _Properties(TypedDict, total=False):
 
 def metric(
     *,
-    inputs: Needs,
-    levels: tuple[Level, ...],
+    inputs: Needs = "labels",
+    levels: tuple[Level, ...] = CATEGORICAL,
     reference: str,
     bounds: Bounds = (0.0, 1.0),
     shown: MetricDisplay | None = None,

@@ -13,7 +13,7 @@ from autorubric.errors import ArgumentError
 from autorubric.metrics.core.contingency import check_lengths, divide, drop_incomplete, encode, numeric_column
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.intervals import logit_limits, normal_quantile
-from autorubric.metrics.core.metric import CATEGORICAL, metric
+from autorubric.metrics.core.metric import metric
 from autorubric.metrics.core.resampling import (
     NO_ENDS,
     CodedArguments,
@@ -77,12 +77,7 @@ def rank_by(prob: Array, positive: Array) -> _Ranking:
     return _Ranking(order, positive[order], first[where], (first + counts)[where])
 
 
-@metric(
-    inputs="probabilities",
-    levels=CATEGORICAL,
-    reference="Hanley and McNeil 1982; DeLong et al. 1988",
-    symmetric=False,
-)
+@metric(inputs="probabilities", reference="Hanley and McNeil 1982; DeLong et al. 1988", symmetric=False)
 def auroc(
     truth: Iterable[Any], prob: Any, *, scale: Scale | None = None, **interval: Unpack[IntervalArguments]
 ) -> Estimate:

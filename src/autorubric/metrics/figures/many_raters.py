@@ -12,7 +12,7 @@ from autorubric.errors import ArgumentError
 from autorubric.metrics.core.contingency import CodedLabels, TableInput, drop_incomplete, encode, read_rows
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.estimation import Figure, delta, estimate, estimates_of_each, logit_t
-from autorubric.metrics.core.metric import CATEGORICAL, SIGNED, metric
+from autorubric.metrics.core.metric import SIGNED, metric
 from autorubric.metrics.core.resampling import (
     CodedArguments,
     CodedOptions,
@@ -316,9 +316,7 @@ AC1 = CountCoefficient("Gwet's AC1", ac_chance, needs_declared=True)
 _PERCENT = CountCoefficient("percent agreement", no_chance)
 
 
-@metric(
-    inputs="ratings", levels=CATEGORICAL, bounds=SIGNED, reference="Fleiss 1971; Gwet 2014", weighted=True
-)
+@metric(inputs="ratings", bounds=SIGNED, reference="Fleiss 1971; Gwet 2014", weighted=True)
 def fleiss_kappa(
     ratings: Any = None,
     *,
@@ -350,9 +348,7 @@ def fleiss_kappa(
     return _estimate_agreement(FLEISS, ratings, counts, scale, weights, CodedOptions(**interval))
 
 
-@metric(
-    inputs="ratings", levels=CATEGORICAL, bounds=SIGNED, reference="Conger 1980; Gwet 2014", weighted=True
-)
+@metric(inputs="ratings", bounds=SIGNED, reference="Conger 1980; Gwet 2014", weighted=True)
 def conger_kappa(
     ratings: Any, *, scale: Scale | None = None, weights: Weights = None, **interval: Unpack[CodedArguments]
 ) -> Estimate:
@@ -414,7 +410,7 @@ def _conger_figure(n_raters: int, weights: Array) -> Figure:
     return Figure(name="Conger's kappa", compute=compute, reason=reason, analytic=delta)
 
 
-@metric(inputs="ratings", levels=CATEGORICAL, reference="share of agreeing pairs", weighted=True)
+@metric(inputs="ratings", reference="share of agreeing pairs", weighted=True)
 def percent_agreement(
     ratings: Any = None,
     *,
