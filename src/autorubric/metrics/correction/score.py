@@ -220,22 +220,12 @@ def corrected_score(
     options = CorrectionOptions(**interval)
     check_method(method, sampled, options)
     _check_arguments(result, method, on, options)
-    run = _read_run(result, dataset, calibration, on)
-    return _correct_items(run, options) if on == "items" else correct_criteria(run, method, sampled, options)
-
-
-def _read_run(
-    result: SupportsGradedRun,
-    dataset: LabelledDataset | None,
-    calibration: SupportsGradedRun | None,
-    on: CorrectedOn,
-) -> ScoredRun:
     read = read_item_scores if on == "items" else read_scores
     run = read(result, dataset_of(result, dataset))
-    if calibration is None:
-        return run
-    other = check_same_judging(result, calibration)
-    return join_calibration(run, read(other, other.dataset))
+    if calibration is not None:
+        other = check_same_judging(result, calibration)
+        run = join_calibration(run, read(other, other.dataset))
+    return _correct_items(run, options) if on == "items" else correct_criteria(run, method, sampled, options)
 
 
 def _check_arguments(result: object, method: str, on: str, options: CorrectionOptions) -> None:

@@ -347,18 +347,18 @@ def _bias_of(pairs: NumberPairs, options: IntervalOptions) -> BiasResult:
     direction: Literal["positive", "negative", "none"] = (
         "positive" if mean > 0 else "negative" if mean < 0 else "none"
     )
-    sd = float(differences.std(ddof=1)) if pairs.n > 1 and np.ptp(differences) else None
-    constant_sd = 0.0 if pairs.n > 1 else None
+    spread = None
+    if pairs.n > 1:
+        spread = float(differences.std(ddof=1)) if np.ptp(differences) else 0.0
     t_test, ends, reason = _paired_t(differences, mean, pairs, options.confidence_level)
     p_value = None if t_test is None else t_test.p_value
-    spread = sd if sd is not None else constant_sd
     return BiasResult(
         mean_bias=mean,
         std_bias=spread,
         is_significant=p_value is not None and p_value < 1 - options.confidence_level,
         p_value=p_value,
         direction=direction,
-        effect_size=mean / sd if sd else None,
+        effect_size=mean / spread if spread else None,
         ci=ends if options.ci is not None else None,
         n_samples=pairs.n,
         lower_limit=None if spread is None else mean - _LIMIT * spread,

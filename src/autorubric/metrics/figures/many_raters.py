@@ -19,7 +19,7 @@ from autorubric.metrics.core.resampling import (
     IntervalOptions,
     Units,
     row_units,
-    with_prior_rows,
+    with_prior,
 )
 from autorubric.metrics.core.scales import (
     Array,
@@ -264,7 +264,7 @@ def _units(counts: Array, weights: Array, members: Codes | None, *, smoothed: bo
     if not smoothed or not units.n:
         return units
     prior = prior_counts(table.rows.sum(1), table.counts, len(weights))
-    return with_prior_rows(units, _unit_sums(prior.rows, weights), prior.chances)
+    return with_prior(units, prior.chances, _unit_sums(prior.rows, weights))
 
 
 def _unit_sums(counts: Array, weights: Array) -> Array:
@@ -376,7 +376,7 @@ def conger_kappa(
     units = row_units(_conger_sums(table.rows, matrix), members, table.counts)
     if is_smoothed(options):
         prior = prior_ratings(table.rows >= 0, table.counts, len(matrix))
-        units = with_prior_rows(units, _conger_sums(prior.rows, matrix), prior.chances)
+        units = with_prior(units, prior.chances, _conger_sums(prior.rows, matrix))
     figure = _conger_figure(codes.shape[1], matrix)
     return estimate(figure, units, options, n_missing=n_missing, note=note)
 
