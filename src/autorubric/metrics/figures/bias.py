@@ -103,12 +103,11 @@ def sign_flip(
     seen = float(distance(kept.sum()))
     # A sum that is equal in exact arithmetic must not fall short because of rounding.
     as_far = seen - 1e-9 * max(1.0, abs(seen))
-    statistic = float(differences.sum())
+    statistic, sides = float(differences.sum()), 2 if alternative == "two-sided" else 1
     whole = _in_whole_units(kept)
     if whole is not None:
         positive, negative = int(whole[whole > 0].sum()), int(-whole[whole < 0].sum())
         tail = {"two-sided": min(positive, negative), "greater": negative, "less": positive}[alternative]
-        sides = 2 if alternative == "two-sided" else 1
         return PairedTest(statistic, min(1.0, sides * _exact_rank_p(np.abs(whole), tail)), "exact")
     if len(kept) <= _EXACT_FLIPS:
         sums = kept[:1]
@@ -120,7 +119,6 @@ def sign_flip(
         return PairedTest(statistic, float(np.mean(distance(sums) >= as_far)), "exact")
     sizes, counts = np.unique(np.abs(kept), return_counts=True)
     if len(sizes) > _MOST_SIZES:
-        sides = 2 if alternative == "two-sided" else 1
         p_value = float(sides * ndtr(-seen / math.sqrt(float((kept**2).sum()))))
         return PairedTest(statistic, p_value, "normal")
     beyond = 0

@@ -11,7 +11,14 @@ import numpy as np
 from autorubric.errors import ArgumentError
 from autorubric.metrics.core.contingency import CodedLabels, TableInput, drop_incomplete, encode, read_rows
 from autorubric.metrics.core.estimate import Estimate, Reason
-from autorubric.metrics.core.estimation import Figure, delta, estimate, estimates_of_each, logit_t
+from autorubric.metrics.core.estimation import (
+    Figure,
+    delta,
+    estimate,
+    estimates_of_each,
+    logit_t,
+    ratio_figure,
+)
 from autorubric.metrics.core.metric import SIGNED, metric
 from autorubric.metrics.core.resampling import (
     CodedArguments,
@@ -282,6 +289,10 @@ def _pair_agreement(counts: Array, weights: Array) -> tuple[Array, Array]:
 
 
 def _figure(coefficient: CountCoefficient, weights: Array) -> Figure:
+    if coefficient.chance is no_chance:
+        # The mean, over the units that have a pair, of the proportion of agreeing pairs.
+        return ratio_figure(coefficient.name, logit_t, trials=lambda sums: sums[..., 1])
+
     def compute(sums: Array) -> Array:
         with np.errstate(invalid="ignore", divide="ignore"):
             observed = sums[..., 0] / sums[..., 1]
@@ -296,18 +307,6 @@ def _figure(coefficient: CountCoefficient, weights: Array) -> Figure:
             return "no_pairs"
         return "single_class" if np.count_nonzero(sums[2:-1]) == 1 else "no_variance"
 
-    if coefficient.chance is no_chance:
-        # The mean, over the units that have a pair, of the proportion of agreeing pairs.
-        return Figure(
-            name=coefficient.name,
-            compute=compute,
-            reason=reason,
-            bounds=(0.0, 1.0),
-            auto="analytic",
-            analytic=logit_t,
-            trials=lambda sums: sums[..., 1],
-            on_table=False,
-        )
     return Figure(name=coefficient.name, compute=compute, reason=reason, analytic=delta)
 
 
