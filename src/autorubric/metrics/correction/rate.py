@@ -350,8 +350,7 @@ def _units_of_three(seen: LabelledSample) -> Strata:
 def rate_of_three(sums: Array) -> Array:
     """Compute the proportion of passes among true passes and failures, with `no answer` as a third class."""
     tables, answers = sums[..., :9].reshape(-1, 3, 3), sums[..., 9:]
-    shares = distribution_of(tables, answers, 2)
-    return divide(shares[..., 1], shares[..., 0] + shares[..., 1])
+    return distribution_of(tables, answers, 2)[..., 1]
 
 
 def _rogan_gladen(seen: LabelledSample, options: CorrectionOptions) -> Estimate:

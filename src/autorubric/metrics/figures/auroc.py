@@ -133,21 +133,14 @@ def _ends(rankings: list[_Ranking], seen: Observations) -> EndsOf:
     def ends(value: float, confidence_level: float) -> Ends:
         if seen.n_units < 2:
             return NO_ENDS
-        rarest = min(min(_counts(one)) for one in rankings)
+        rarest, normal = min(min(_counts(one)) for one in rankings), normal_quantile(confidence_level)
         if 0.0 < value < 1.0 and rarest >= 2:
             se = _standard_error(rankings, seen)
             if se > 0.0:
-                quantile = (
-                    normal_quantile(confidence_level)
-                    if seen.cluster is None
-                    else seen.quantile(confidence_level)
-                )
+                quantile = normal if seen.cluster is None else seen.quantile(confidence_level)
                 return Ends(*logit_limits(value, se, quantile), se)
         share = seen.n_units / seen.n
-        low, high = score_ends(
-            value, rarest * share, (seen.n - rarest) * share, normal_quantile(confidence_level)
-        )
-        return Ends(low, high, None)
+        return Ends(*score_ends(value, rarest * share, (seen.n - rarest) * share, normal), None)
 
     return ends
 
