@@ -108,11 +108,11 @@ def _kappa_assurance(n: int, cells: Array, kappas: tuple[float, float], alpha: f
     return float(np.mean(apart > _normal(1 - alpha / 2) * np.sqrt(variance) / (1 - value**2)))
 
 
-def _least_items(suffices: Callable[[int], bool]) -> int:
-    """Return a number of items that suffices, of which one less does not."""
-    low, high = 0, 1
+def _least_items(suffices: Callable[[int], bool], high: int = 1, growth: float = 1.0) -> int:
+    """Return a number of items that suffices, of which one less does not; the search starts at `high`."""
+    low = 0
     while not suffices(high):
-        low, high = high, 2 * high
+        low, high = high, high + max(1, int(growth * high))
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if suffices(middle) else (middle, high)
@@ -218,20 +218,18 @@ def _exact_items(start: int, shares: tuple[float, float], alpha: float, power: f
     The power is a sawtooth function of n: after each rise, it drops for a few values of n. Bisection finds n
     to within one tooth, and every value near it is then checked.
     """
-    low, high = 0, start
-    while _exact_power(high, shares, alpha) < power:
-        low, high = high, high + max(1, high // 8)
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if _exact_power(middle, shares, alpha) >= power else (middle, high)
+
+    def suffices(n: int) -> bool:
+        return _exact_power(n, shares, alpha) >= power
+
+    last = high = _least_items(suffices, start, 0.125)
     # A tooth spans one more discordant item, which takes 1 / ψ items. Two teeth are checked.
     tooth = math.ceil(2 / sum(shares)) + 8
-    last = high
-    while last > 0 and last > high - tooth and _exact_power(last - 1, shares, alpha) >= power:
+    while last > 0 and last > high - tooth and suffices(last - 1):
         last -= 1
     at, held = last, 0
     while held <= tooth:
-        held = held + 1 if _exact_power(at, shares, alpha) >= power else 0
+        held = held + 1 if suffices(at) else 0
         at += 1
     return at - held
 

@@ -366,28 +366,11 @@ negative_agreement_of = OneVsRestRate(
 def balanced_accuracy_of(table: Array) -> Array:
     """Compute the mean recall over the classes that occur in the truth; NaN if there are fewer than two."""
     support = table.sum(-1)
-    there = support != 0
-    recalls = np.where(there, divide(np.diagonal(table, axis1=-2, axis2=-1), support), 0)
-    n_classes = there.sum(-1)
-    return divide(recalls.sum(-1), np.where(n_classes < 2, 0, n_classes))
+    recalls = mean_rate(np.diagonal(table, axis1=-2, axis2=-1), support)
+    return np.where((support != 0).sum(-1) < 2, np.nan, recalls)
 
 
-def macro_f1_of(table: Array) -> Array:
-    """Compute the mean one-against-rest F1 over the classes that occur in the truth or the predictions."""
-    return _mean_rate(2 * np.diagonal(table, axis1=-2, axis2=-1), table.sum(-1) + table.sum(-2))
-
-
-def macro_precision_of(table: Array) -> Array:
-    """Compute the mean one-against-rest precision over the classes that occur in the predictions."""
-    return _mean_rate(np.diagonal(table, axis1=-2, axis2=-1), table.sum(-2))
-
-
-def macro_recall_of(table: Array) -> Array:
-    """Compute the mean one-against-rest recall over the classes that occur in the truth."""
-    return _mean_rate(np.diagonal(table, axis1=-2, axis2=-1), table.sum(-1))
-
-
-def _mean_rate(numerator: Array, denominator: Array) -> Array:
+def mean_rate(numerator: Array, denominator: Array) -> Array:
     """Compute the mean of the rates of the classes, `(..., K)`, whose denominator is not 0."""
     there = denominator != 0
     rates = np.where(there, divide(numerator, denominator), 0)
@@ -407,8 +390,3 @@ def adjacent_hits(table: Array, k: int) -> Array:
     """Count the pairs at most k places off the diagonal."""
     places = np.arange(table.shape[-1])
     return np.asarray((table * (np.abs(places[:, None] - places[None, :]) <= k)).sum((-1, -2)))
-
-
-def adjacent_accuracy_of(table: Array, k: int = 1) -> Array:
-    """Compute the proportion of pairs at most k places off the diagonal."""
-    return divide(adjacent_hits(table, k), table.sum((-1, -2)))

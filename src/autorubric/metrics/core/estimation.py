@@ -237,14 +237,12 @@ def bca_quantiles(
     counts = np.where(np.isnan(left_out), 0, units.counts)
     if counts.sum() < 2 or not len(drawn):
         return None
-    deviation = np.average(left_out[counts > 0], weights=counts[counts > 0]) - left_out[counts > 0]
-    kept = counts[counts > 0]
+    kept, left_out = counts[counts > 0], left_out[counts > 0]
+    deviation = np.average(left_out, weights=kept) - left_out
     spread = float((kept * deviation**2).sum())
     acceleration = float((kept * deviation**3).sum()) / (6 * spread**1.5) if spread > 0 else 0.0
     # Half of the ties count as below; otherwise an unbiased discrete metric would look biased.
-    below = (float(np.count_nonzero(drawn < value)) + 0.5 * float(np.count_nonzero(drawn == value))) / len(
-        drawn
-    )
+    below = float(np.mean((drawn < value) + 0.5 * (drawn == value)))
     bias = float(ndtri(min(max(below, 0.5 / len(drawn)), 1 - 0.5 / len(drawn))))
     quantile = normal_quantile(confidence_level)
     shifted = [bias + (bias + z) / (1 - acceleration * (bias + z)) for z in (-quantile, quantile)]

@@ -18,10 +18,10 @@ from autorubric.metrics.core.resampling import (
     Ends,
     IntervalArguments,
     IntervalOptions,
-    Units,
     check_choice,
     interval_of,
     replicates,
+    row_units,
     standard_error,
 )
 
@@ -55,14 +55,6 @@ def wilson_ends(proportion: float, n: float, quantile: float) -> tuple[float, fl
     half = quantile / (1 + spread) * math.sqrt(proportion * (1 - proportion) / n + spread / (4 * n))
     low = 0.0 if proportion <= 0.0 else max(0.0, centre - half)
     high = 1.0 if proportion >= 1.0 else min(1.0, centre + half)
-    return low, high
-
-
-def clopper_pearson_ends(successes: int, n: int, confidence_level: float) -> tuple[float, float]:
-    """Compute the limits of the exact interval of a proportion from quantiles of beta distributions."""
-    tail = (1 - confidence_level) / 2
-    low = float(betaincinv(successes, n - successes + 1, tail)) if successes > 0 else 0.0
-    high = float(betaincinv(successes + 1, n - successes, 1 - tail)) if successes < n else 1.0
     return low, high
 
 
@@ -132,7 +124,9 @@ def wilson(
     if method == "wilson":
         low, high = wilson_ends(share, n, normal_quantile(options.confidence_level))
     else:
-        low, high = clopper_pearson_ends(int(successes), int(n), options.confidence_level)
+        tail = (1 - options.confidence_level) / 2
+        low = float(betaincinv(successes, n - successes + 1, tail)) if successes > 0 else 0.0
+        high = float(betaincinv(successes + 1, n - successes, 1 - tail)) if successes < n else 1.0
     return Estimate(share, low, high, math.sqrt(share * (1 - share) / n), int(n), words)
 
 
@@ -206,13 +200,9 @@ def clustered_se(
         return Estimate(mean, n=len(kept), method=method, reason=reason, n_missing=n_missing)
     if ci is None:
         return Estimate(mean, None, None, ends.se, len(kept), method, None, n_missing)
-    low, high, _ = ends if ci != "percentile" else _resampled_ends(kept, members, options)
+    low, high = ends.low, ends.high
+    if ci == "percentile":
+        units = row_units(np.column_stack([kept, np.ones(len(kept))]), members)
+        drawn = replicates(units, lambda s: s[..., 0] / s[..., 1], n_resamples, options.generator())
+        low, high, _ = interval_of(drawn, options)[0]
     return Estimate(mean, low, high, ends.se, len(kept), method, None, n_missing)
-
-
-def _resampled_ends(values: Any, members: Any, options: IntervalOptions) -> Ends:
-    """Compute percentiles of the mean over clusters drawn with replacement."""
-    sums = np.column_stack([np.bincount(members, weights=values), np.bincount(members)])
-    units = Units(counts=np.ones(len(sums), dtype=np.int64), n=len(values), sums=sums)
-    drawn = replicates(units, lambda s: s[..., 0] / s[..., 1], options.n_resamples, options.generator())
-    return interval_of(drawn, options)[0]

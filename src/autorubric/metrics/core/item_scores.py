@@ -68,7 +68,9 @@ class SharedScores:
         for entries in zip(*found, strict=True):
             key = (id(item.root), names, *map(id, entries))
             if key not in self.scores:
-                self.scores[key] = _score_of(item.root, names, entries)
+                own = {name: entry for name, (entry, _) in zip(names, entries, strict=True)}
+                is_judged = any(judged for _, judged in entries)
+                self.scores[key] = score_tree(item.root, own).score if is_judged else None
             yield self.scores[key]
 
     def _entries(
@@ -88,12 +90,6 @@ class SharedScores:
 
 _RatedEntry: TypeAlias = tuple[Entry, bool]
 """Entry of a criterion in a score, and whether it comes from a vote and not just from unreadable replies."""
-
-
-def _score_of(root: RubricGroup, names: Sequence[str], entries: Sequence[_RatedEntry]) -> float | None:
-    if not any(is_judged for _, is_judged in entries):
-        return None
-    return score_tree(root, {name: entry for name, (entry, _) in zip(names, entries, strict=True)}).score
 
 
 def item_scores(item: ScoredItem, shared: SharedScores | None = None) -> dict[Rater, float | None]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -77,7 +77,17 @@ def table_of(
     ids = [dataset.item_id(i) for i in range(len(dataset.items))]
     placed, labels = criteria_of_dataset(dataset, ids)
     given = rows.rows()
-    _check_known(given, placed, ids)
+    known = set(ids)
+    for row in given:
+        if row.item_id not in known:
+            raise ArgumentError(
+                f"item {row.item_id!r} of the table is not in the dataset, which has {list(ids[:3])!r} …"
+            )
+        if (row.item_id, row.criterion) not in placed:
+            names = [name for item_id, name in placed if item_id == row.item_id]
+            raise ArgumentError(
+                f"item {row.item_id!r} has no criterion {row.criterion!r}; available: {names!r}"
+            )
     labelled = {row[:2] for row in given if row.rater == TRUTH}
     rows = LabelRows.of([*given, *(row for row in labels if row[:2] not in labelled)])
     return _assemble(rows, lambda *at: placed.get(at), ids, truth)
@@ -99,22 +109,6 @@ def _check_dataset(dataset: Any) -> LabelledDataset:
             f"got {type(dataset).__name__} {dataset!r:.60}"
         )
     return dataset
-
-
-def _check_known(
-    rows: Iterable[LabelRow], criteria: Mapping[tuple[str, str], LabelledCriterion], ids: Sequence[str]
-) -> None:
-    known = set(ids)
-    for row in rows:
-        if row.item_id not in known:
-            raise ArgumentError(
-                f"item {row.item_id!r} of the table is not in the dataset, which has {list(ids[:3])!r} …"
-            )
-        if (row.item_id, row.criterion) not in criteria:
-            names = [name for item_id, name in criteria if item_id == row.item_id]
-            raise ArgumentError(
-                f"item {row.item_id!r} has no criterion {row.criterion!r}; available: {names!r}"
-            )
 
 
 _Vote: TypeAlias = "tuple[Answer | None, str]"

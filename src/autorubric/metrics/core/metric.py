@@ -35,11 +35,6 @@ SIGNED = (-1.0, 1.0)
 """Bounds of a correlation or a coefficient of agreement beyond chance."""
 
 
-def table_totals(tables: Array) -> Array:
-    """Return the number of pairs in each table, shape `(…)`."""
-    return np.asarray(tables.sum((-1, -2)))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TableMetric:
     """A metric as a function of confusion tables, from which all its values and intervals are computed.
@@ -69,7 +64,7 @@ class TableMetric:
     reason_of: Callable[[Array], Reason] | None = None
     bounds: tuple[float, float] = (0.0, 1.0)
     hits: Callable[[Array], Array] | None = None
-    trials: Callable[[Array], Array] = table_totals
+    trials: Callable[[Array], Array] = lambda tables: np.asarray(tables.sum((-1, -2)))
     denominators: Callable[[Array], Array] | None = None
     note: Callable[[Array], str] | None = None
     weighted: bool = False
@@ -270,8 +265,8 @@ class _Properties(TypedDict, total=False):
 
 def metric(
     *,
-    inputs: Needs,
-    levels: tuple[Level, ...],
+    inputs: Needs = "labels",
+    levels: tuple[Level, ...] = CATEGORICAL,
     reference: str,
     bounds: Bounds = (0.0, 1.0),
     shown: MetricDisplay | None = None,

@@ -307,10 +307,9 @@ def count_unanswered(truth: Column, rater: Column) -> dict[str, int]:
     `answered_na` counts the cells without an answer in the label that the rater answered.
     """
     without = (truth.status > 0) & ~truth.answered
-    alone = truth.answered & ~rater.answered
     return {
         "label_unanswered": int(np.count_nonzero(without)),
-        "judge_unanswered": int(np.count_nonzero(alone)),
+        "judge_unanswered": int(np.count_nonzero(truth.answered & ~rater.answered)),
         "answered_na": int(np.count_nonzero(without & rater.answered)),
     }
 
@@ -416,7 +415,14 @@ def _column(table: VotesTable, rows: Codes, where: Codes, spans: Sequence[slice]
         code[mine] = _categories(measured, code[mine])
         for is_na, mode in counted:
             abstained = (status[mine] == ABSTAINED) & (na[mine] == is_na)
-            _count_abstentions(measured, mode, abstained, code[mine], value[mine])
+            places, answers = mine.start + np.flatnonzero(abstained), measured.categories
+            if answers and mode == "as_category":
+                code[places] = len(answers)
+            elif answers:
+                worst = min(range(len(answers)), key=lambda at: answers[at].value or 0.0)
+                code[places] = worst
+                if (lowest := answers[worst].value) is not None:
+                    value[places] = lowest
     return Column(status, code, value, number)
 
 
@@ -429,19 +435,3 @@ def _categories(measured: MeasuredCriterion, code: Codes) -> Codes:
         places.append(-1 if answer.na else count)
         count += not answer.na
     return np.array([*places, -1], dtype=np.int64)[code]
-
-
-def _count_abstentions(
-    measured: MeasuredCriterion, mode: CannotAssessMode | NaMode, which: Array, code: Codes, value: Array
-) -> None:
-    """Write the codes and values that abstentions count as into views of the columns."""
-    categories = measured.categories
-    if not categories:
-        return
-    if mode == "as_category":
-        code[which] = len(categories)
-        return
-    worst = min(range(len(categories)), key=lambda i: categories[i].value or 0.0)
-    code[which] = worst
-    if (lowest := categories[worst].value) is not None:
-        value[which] = lowest

@@ -84,25 +84,16 @@ def weighted_units(n: int, cluster: Codes | None, counts: Codes | None = None) -
     return Units(counts=ones, n=n, gather=members, clustered=cluster is not None)
 
 
-def with_prior_rows(units: Units, sums: Array, chances: Array) -> Units:
-    """Add the possible pseudo-units to units with sums. Only the smoothed bootstrap draws them."""
-    assert units.sums is not None
-    none = np.zeros(len(units.counts))
-    return replace(
-        units,
-        counts=np.append(units.counts, np.zeros(len(sums), dtype=np.int64)),
-        sums=np.concatenate([units.sums, sums]),
-        prior=np.append(none, chances),
-    )
+def with_prior(units: Units, chances: Array, sums: Array | None = None) -> Units:
+    """Add the possible pseudo-units, which only the smoothed bootstrap draws.
 
-
-def with_prior_weights(units: Units, chances: Array) -> Units:
-    """Add the possible pseudo-units to units of draw counts, as the last entries of the sums."""
-    n_kinds, n_more = len(units.counts), len(chances)
-    gather = units.gather
+    Units of draw counts have no `sums`; their pseudo-units are the last entries of the resamples' sums.
+    """
+    n_kinds, n_more, gather = len(units.counts), len(chances), units.gather
     return replace(
         units,
         counts=np.append(units.counts, np.zeros(n_more, dtype=np.int64)),
+        sums=None if units.sums is None or sums is None else np.concatenate([units.sums, sums]),
         gather=None if gather is None else np.append(gather, n_kinds + np.arange(n_more)),
         prior=np.append(np.zeros(n_kinds), chances),
     )

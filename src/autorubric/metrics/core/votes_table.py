@@ -183,9 +183,7 @@ def order_by_id(item_ids: Sequence[str]) -> Codes:
 
 
 def rank_by_id(item_ids: Sequence[str]) -> Codes:
-    ranks = np.empty(len(item_ids), dtype=np.int64)
-    ranks[order_by_id(item_ids)] = np.arange(len(item_ids))
-    return ranks
+    return np.argsort(order_by_id(item_ids))
 
 
 _NAN = float("nan")

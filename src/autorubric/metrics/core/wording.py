@@ -55,13 +55,11 @@ def difference_of(first: Estimate, second: Estimate) -> Estimate:
     those of raters on the same items are. Comparing the best with the next best needs no adjustment for the
     number of candidates (Hung and Fithian 2019, Annals of Statistics 47, 758-782).
     """
-    value, n = float(first) - float(second), min(first.n, second.n)
-    ends = (first.low, first.high, second.low, second.high)
-    if None in ends:
-        return Estimate(value, n=n, reason="no_interval")
-    below, above, under, over = (float(end) for end in ends if end is not None)
-    low = value - math.hypot(float(first) - below, over - float(second))
-    return Estimate(value, low, value + math.hypot(above - float(first), float(second) - under), n=n)
+    a, b, n = float(first), float(second), min(first.n, second.n)
+    if first.low is None or first.high is None or second.low is None or second.high is None:
+        return Estimate(a - b, n=n, reason="no_interval")
+    low = a - b - math.hypot(a - first.low, second.high - b)
+    return Estimate(a - b, low, a - b + math.hypot(first.high - a, b - second.low), n=n)
 
 
 def answered_in_words(n_answered: int, n: int, units: str, who: str = "it") -> str:
@@ -77,8 +75,6 @@ def answered_in_words(n_answered: int, n: int, units: str, who: str = "it") -> s
 
 def widen(found: Estimate, worst: Estimate, best: Estimate) -> Estimate:
     """Return an estimate whose interval contains those of the worst and the best case of abstentions."""
-    ends = (found.low, worst.low, found.high, best.high)
-    if None in ends:
+    if found.low is None or found.high is None or worst.low is None or best.high is None:
         return replace(found, low=None, high=None, reason="no_interval")
-    low, least, high, most = (float(end) for end in ends if end is not None)
-    return replace(found, low=min(low, least), high=max(high, most))
+    return replace(found, low=min(found.low, worst.low), high=max(found.high, best.high))

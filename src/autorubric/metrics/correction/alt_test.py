@@ -30,13 +30,7 @@ from autorubric.metrics.core.result import ResultBase, describe_estimate, format
 from autorubric.metrics.core.scales import Array, Codes
 from autorubric.metrics.core.votes_table import ABSTAINED, ANSWERED, VotesTable, distinct_names
 from autorubric.metrics.core.wording import answered_in_words, compare_in_words, side_of
-from autorubric.metrics.correction.samples import (
-    Annotators,
-    answer_or_none,
-    labels_of,
-    read_annotators,
-    share_estimate,
-)
+from autorubric.metrics.correction.samples import answer_or_none, labels_of, read_annotators, share_estimate
 from autorubric.support.blocks import Block, Cell, TableBlock, p_cell
 
 AltScore: TypeAlias = Literal["accuracy", "rmse"]
@@ -227,31 +221,12 @@ def alt_test(
         raise ArgumentError(
             f"judge has {len(judged)} labels but humans has {people.n_items} rows; pass one label per row"
         )
-    return _run_test(judged, people, epsilon, score, abstain, options)
-
-
-def _run_test(
-    judged: list[Any],
-    people: Annotators,
-    epsilon: float,
-    score: AltScore,
-    abstain: AltAbstain,
-    options: IntervalOptions,
-) -> AltTestResult:
     read = answer_or_none if abstain == "exclude" else _answer_or_abstention
     columns = [[read(label) for label in column] for column in (judged, *people.columns)]
     table = _annotation_table(columns, score)
     cluster = cluster_codes(options.cluster, people.n_items)
     wins = [_compare_with_others(table, j, score) for j in range(1, len(table))]
-    named = list(zip(people.names, wins, strict=True))
-    m = sum(int(np.count_nonzero(one.there)) >= LEAST_ITEMS for one in wins)
-    # The level at which Benjamini and Yekutieli reject half of m hypotheses.
-    alpha = (
-        FALSE_DISCOVERY_RATE * math.ceil(PASS_AT * m) / (max(m, 1) * sum(1 / i for i in range(1, m + 1)) or 1)
-    )
-    tests = _adjust_tests(
-        [_test_annotator(*one, cluster, epsilon, options.confidence_level, alpha) for one in named]
-    )
+    tests = _test_annotators(people.names, wins, cluster, epsilon, options.confidence_level)
     tested = [j for j, one in enumerate(tests) if one.p_value is not None]
     needed = math.ceil(PASS_AT * len(tested))
     gaps = sorted(one.smallest_gap for one in tests if one.smallest_gap is not None)
@@ -325,28 +300,41 @@ def _compare_with_others(table: Array, j: int, score: AltScore) -> _PairedWins:
     return _PairedWins(np.where(there, judge, 0.0), np.where(there, human, 0.0), there)
 
 
-def _test_annotator(
-    name: str, wins: _PairedWins, cluster: Codes | None, epsilon: float, level: float, alpha: float
-) -> AnnotatorTest:
-    n = int(np.count_nonzero(wins.there))
-    judge, human = wins.judge[wins.there], wins.human[wins.there]
-    members = None if cluster is None else cluster[wins.there]
-    enough = n >= LEAST_ITEMS
-    p_value, t_test, gap = (
-        _test_differences(human - judge, members, epsilon, alpha) if enough else (None, None, None)
-    )
-    return AnnotatorTest(
-        name=name,
-        n=n,
-        advantage=share_estimate("advantage of the judge", judge, members, level),
-        human_advantage=share_estimate("advantage of the annotator", human, members, level),
-        p_value=p_value,
-        adjusted_p=None,
-        wins=None,
-        reason=None if enough else "too_few_units",
-        t_test=t_test,
-        smallest_gap=gap,
-    )
+def _test_annotators(
+    names: Iterable[str], wins: list[_PairedWins], cluster: Codes | None, epsilon: float, level: float
+) -> list[AnnotatorTest]:
+    from scipy.stats import false_discovery_control  # imported here because importing scipy.stats is slow
+
+    m = sum(int(np.count_nonzero(one.there)) >= LEAST_ITEMS for one in wins)
+    # The level at which Benjamini and Yekutieli reject half of m hypotheses.
+    alpha = FALSE_DISCOVERY_RATE * math.ceil(PASS_AT * m) / (m * sum(1 / i for i in range(1, m + 1)) or 1)
+    members = [None if cluster is None else cluster[one.there] for one in wins]
+    results = [
+        _test_differences((one.human - one.judge)[one.there], own, epsilon, alpha)
+        if np.count_nonzero(one.there) >= LEAST_ITEMS
+        else (None, None, None)
+        for one, own in zip(wins, members, strict=True)
+    ]
+    p_values = [p for p, *_ in results if p is not None]
+    adjusted = iter(false_discovery_control(p_values, method="by").tolist() if p_values else [])
+    tests = []
+    for name, one, own, (p_value, t_test, gap) in zip(names, wins, members, results, strict=True):
+        p = None if p_value is None else float(next(adjusted))
+        judge, human = one.judge[one.there], one.human[one.there]
+        test = AnnotatorTest(
+            name=name,
+            n=len(judge),
+            advantage=share_estimate("advantage of the judge", judge, own, level),
+            human_advantage=share_estimate("advantage of the annotator", human, own, level),
+            p_value=p_value,
+            adjusted_p=p,
+            wins=None if p is None else p <= FALSE_DISCOVERY_RATE,
+            reason="too_few_units" if p is None else None,
+            t_test=t_test,
+            smallest_gap=gap,
+        )
+        tests.append(test)
+    return tests
 
 
 def _test_differences(
@@ -389,19 +377,6 @@ def _exact_p(human: int, judge: int, n: int, epsilon: float) -> float:
     chances = bdtr(y, n, q) - np.where(y > 0, bdtr(y - 1.0, n, q), 0.0)
     most = np.minimum(human - judge + y, n - y)
     return min(1.0, float((chances * bdtr(most, n - y, min(1.0, (epsilon + q) / (1 - q)))).sum()))
-
-
-def _adjust_tests(tests: list[AnnotatorTest]) -> list[AnnotatorTest]:
-    from scipy.stats import false_discovery_control  # imported here because importing scipy.stats is slow
-
-    p_values = [one.p_value for one in tests if one.p_value is not None]
-    adjusted = iter(false_discovery_control(p_values, method="by").tolist() if p_values else [])
-    found = []
-    for one in tests:
-        p = None if one.p_value is None else float(next(adjusted))
-        wins = None if p is None else p <= FALSE_DISCOVERY_RATE
-        found.append(replace(one, adjusted_p=p, wins=wins))
-    return found
 
 
 def _estimate_mean(

@@ -219,7 +219,13 @@ def decision(
     threshold = check_number("threshold", threshold, hint="the lowest score that passes")
     settings = _Options(confidence_level=confidence_level, **options)
     resampler = _read_votes(report, settings)
-    score, hard, sources = _find_basis(report, resampler, judge_error, settings)
+    if judge_error is None:
+        score, hard, sources = _from_resamples(report, resampler, settings)
+    elif not settings.normalize:
+        raise ArgumentError("judge_error requires scores in [0, 1]; leave normalize at True")
+    else:
+        labelled = labelled_scores(judge_error, settings.dataset, report)
+        score, hard, sources = _from_judge_error(report, resampler, labelled, confidence_level)
     return DecisionResult(
         verdict=_verdict(threshold, score, hard) if sources else "UNDECIDED",
         threshold=threshold,
@@ -237,30 +243,27 @@ def decision(
 
 
 def _read_votes(report: EnsembleEvaluationReport, settings: _Options) -> VoteResampler:
-    _check_report(report)
+    if not isinstance(report, EnsembleEvaluationReport):
+        raise ArgumentError(
+            "report must be the report of one item, as returned by a grader or as item_results[i].report of "
+            f"a run; got {type(report).__name__}"
+        )
+    if not report.report:
+        raise ArgumentError("the report has no criteria; pass a report returned by a grader")
     rules = _scoring_rules(report, settings)
     votes = {one.name: group_votes(one, settings.aggregation) for one in report.report}
     decisions = {name: one.decided for name, one in votes.items()}
-    _check_score(report, rules.score(decisions))
+    scored = rules.score(decisions)
+    if report.score is not None and (scored is None or abs(scored - report.score) > 1e-9):
+        raise ArgumentError(
+            f"the report's score is {report.score!r} but its votes yield {scored!r} under these policies; "
+            "pass the grader's rubric, aggregation, cannot_assess and normalize"
+        )
     return VoteResampler(rules, votes, decisions, open_criteria(rules, decisions))
 
 
 _Basis: TypeAlias = tuple[Estimate, _Range, tuple[DecisionSource, ...]]
 """The score with its interval, the hard bounds, and the sources of spread in the interval."""
-
-
-def _find_basis(
-    report: EnsembleEvaluationReport,
-    resampler: VoteResampler,
-    judge_error: SupportsGradedRun | None,
-    settings: _Options,
-) -> _Basis:
-    if judge_error is None:
-        return _from_resamples(report, resampler, settings)
-    if not settings.normalize:
-        raise ArgumentError("judge_error requires scores in [0, 1]; leave normalize at True")
-    labelled = labelled_scores(judge_error, settings.dataset, report)
-    return _from_judge_error(report, resampler, labelled, settings.confidence_level)
 
 
 def _from_resamples(
@@ -277,7 +280,14 @@ def _from_resamples(
         drawn = resampler.draw_scores(resampling.n_resamples, resampling.generator())
     method = f"{' and '.join(sources) or 'no source of spread'}, {resampling.confidence_level:.0%}"
     method += f", {resampling.n_resamples} resamples" if sources else ""
-    score = _interval_score(report, drawn[:, 0], sources, resampling, method)
+    raw, ends = _report_score(report), _interval(drawn[:, 0], resampling)
+    if raw.value is None:
+        score = replace(raw, method=f"score; {method}")
+    elif not sources or ends.low is None:
+        reason: Reason = "degenerate_resamples" if sources else "no_spread"
+        score = replace(raw, method=f"{raw.method}; {method}", reason=reason)
+    else:
+        score = Estimate(raw.value, *ends.extend_to(raw.value), raw.n, f"{raw.method}; {method}")
     hard = (score.low, score.high)
     if resampler.open.n or not sources:
         worst, best = (_interval(column, resampling) for column in (drawn[:, 1], drawn[:, 2]))
@@ -320,16 +330,6 @@ def _from_judge_error(
     return Estimate(value, low, high, None, labelled.n, method), hard, sources
 
 
-def _check_report(report: object) -> None:
-    if not isinstance(report, EnsembleEvaluationReport):
-        raise ArgumentError(
-            "report must be the report of one item, as returned by a grader or as item_results[i].report of "
-            f"a run; got {type(report).__name__}"
-        )
-    if not report.report:
-        raise ArgumentError("the report has no criteria; pass a report returned by a grader")
-
-
 def _scoring_rules(report: EnsembleEvaluationReport, options: _Options) -> ScoringRules:
     rubric = options.rubric
     root = rubric.root if rubric is not None else RubricGroup("", [one.criterion for one in report.report])
@@ -341,38 +341,11 @@ def _scoring_rules(report: EnsembleEvaluationReport, options: _Options) -> Scori
     return ScoringRules(root, options.cannot_assess, options.normalize, report.length_penalty)
 
 
-def _check_score(report: EnsembleEvaluationReport, scored: float | None) -> None:
-    if report.score is None or (scored is not None and abs(scored - report.score) <= 1e-9):
-        return
-    raise ArgumentError(
-        f"the report's score is {report.score!r} but its votes yield {scored!r} under these policies; pass "
-        "the grader's rubric, aggregation, cannot_assess and normalize"
-    )
-
-
 def _report_score(report: EnsembleEvaluationReport) -> Estimate:
     n = sum(len(one.votes) for one in report.report)
     if report.score is None:
         return Estimate.undefined("no_values", n=n, method="score of the report")
     return Estimate(report.score, n=n, method="score of the report")
-
-
-def _interval_score(
-    report: EnsembleEvaluationReport,
-    drawn: Array,
-    sources: tuple[DecisionSource, ...],
-    resampling: Resampling,
-    method: str,
-) -> Estimate:
-    """Return the report's score with quantiles of the draws as bounds, extended to include the score."""
-    raw = _report_score(report)
-    if raw.value is None:
-        return Estimate.undefined("no_values", n=raw.n, method=f"score; {method}")
-    ends = _interval(drawn, resampling)
-    if not sources or ends.low is None:
-        reason: Reason = "degenerate_resamples" if sources else "no_spread"
-        return Estimate(raw.value, n=raw.n, method=f"score of the report; {method}", reason=reason)
-    return Estimate(raw.value, *ends.extend_to(raw.value), raw.n, f"score of the report; {method}")
 
 
 def _interval(drawn: Array, resampling: Resampling) -> Ends:

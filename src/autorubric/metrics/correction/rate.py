@@ -15,7 +15,7 @@ from autorubric.metrics.core.intervals import normal_quantile, t_quantile
 from autorubric.metrics.core.label_rows import NO_ANSWER
 from autorubric.metrics.core.resampling import NO_ENDS, Ends
 from autorubric.metrics.core.result import ResultBase, describe_estimate, interval_table
-from autorubric.metrics.core.scales import Array, Codes, as_sequence
+from autorubric.metrics.core.scales import Array, Binary, Codes
 from autorubric.metrics.core.wording import answered_in_words
 from autorubric.metrics.correction import ppi
 from autorubric.metrics.correction.ppi import ppi_estimate
@@ -27,7 +27,7 @@ from autorubric.metrics.correction.samples import (
     LabelledSample,
     Sampled,
     Strata,
-    binary_codes,
+    answer_or_none,
     check_method,
     joint_clusters,
     labels_of,
@@ -238,13 +238,7 @@ def corrected_rate(
     """
     options = CorrectionOptions(**interval)
     check_method(method, sampled, options)
-    sample = _read_verdicts(judge, calib_truth, calib_judge, cluster, calib_cluster)
-    return _correct_rate(sample, method, sampled, options)
-
-
-def _correct_rate(
-    seen: LabelledSample, method: CorrectionMethod, sampled: Sampled, options: CorrectionOptions
-) -> CorrectedRate:
+    seen = _read_verdicts(judge, calib_truth, calib_judge, cluster, calib_cluster)
     if np.isnan(seen.tested).all():
         rate, lam = Estimate.undefined("no_values", method=f"corrected rate ({method})"), None
     elif method == "ppi++":
@@ -310,14 +304,18 @@ def _binary_answers(
     column: Iterable[Any], what: str, *, blank: Literal["abstained", "missing"]
 ) -> tuple[Array, Array]:
     """Return verdicts as 0, 1 and NaN for no answer, and whether each is there, both of shape `(n,)`."""
-    labels = as_sequence(labels_of(column, what), what)
-    codes = binary_codes(labels, what).astype(float)
+    labels, where = labels_of(column, what), None
+    if isinstance(labels, np.ndarray) and labels.dtype != object:
+        levels, where = np.unique(labels, return_inverse=True)
+        labels = levels.tolist()
+    codes = Binary().encode([answer_or_none(label) for label in labels]).astype(float)
     there = codes >= 0
     for at in np.flatnonzero(~there).tolist():
         label = labels[at]
         status = NO_ANSWER.get(label.strip().upper(), blank) if isinstance(label, str) else blank
         there[at] = status == "abstained"
-    return np.where(codes >= 0, codes, np.nan), there
+    codes = np.where(codes >= 0, codes, np.nan)
+    return (codes, there) if where is None else (codes[where], there[where])
 
 
 def _scored_units(seen: LabelledSample) -> Strata:
@@ -352,8 +350,7 @@ def _units_of_three(seen: LabelledSample) -> Strata:
 def rate_of_three(sums: Array) -> Array:
     """Compute the proportion of passes among true passes and failures, with `no answer` as a third class."""
     tables, answers = sums[..., :9].reshape(-1, 3, 3), sums[..., 9:]
-    shares = distribution_of(tables, answers, 2)
-    return divide(shares[..., 1], shares[..., 0] + shares[..., 1])
+    return distribution_of(tables, answers, 2)[..., 1]
 
 
 def _rogan_gladen(seen: LabelledSample, options: CorrectionOptions) -> Estimate:

@@ -27,7 +27,7 @@ from autorubric.metrics.core.resampling import (
     draw_weights,
     interval_of,
 )
-from autorubric.metrics.core.scales import Array, Binary, Codes, as_sequence
+from autorubric.metrics.core.scales import Array, Codes, as_sequence
 from autorubric.support.frames import is_frame
 
 CorrectionCi: TypeAlias = Literal["auto", "analytic", "percentile", "bootstrap-t"]
@@ -115,16 +115,6 @@ class LabelledSample:
         """Return the sample with the labelled items of the mask `which` alone."""
         members = None if self.label_cluster is None else self.label_cluster[which]
         return replace(self, truth=self.truth[which], judged=self.judged[which], label_cluster=members)
-
-
-def binary_codes(column: Iterable[Any], what: str) -> Codes:
-    """Encode binary verdicts as 0 and 1, and missing ones, including NA and CANNOT_ASSESS, as -1."""
-    labels = labels_of(column, what)
-    if isinstance(labels, np.ndarray) and labels.dtype != object:
-        levels, where = np.unique(labels, return_inverse=True)
-        coded = Binary().encode([answer_or_none(level) for level in levels.tolist()])
-        return coded[where.reshape(-1)] if len(labels) else np.zeros(0, np.int64)
-    return Binary().encode([answer_or_none(label) for label in labels])
 
 
 def answer_or_none(label: Any) -> Any:

@@ -219,26 +219,6 @@ def corrected_score(
     """
     options = CorrectionOptions(**interval)
     check_method(method, sampled, options)
-    _check_arguments(result, method, on, options)
-    run = _read_run(result, dataset, calibration, on)
-    return _correct_items(run, options) if on == "items" else correct_criteria(run, method, sampled, options)
-
-
-def _read_run(
-    result: SupportsGradedRun,
-    dataset: LabelledDataset | None,
-    calibration: SupportsGradedRun | None,
-    on: CorrectedOn,
-) -> ScoredRun:
-    read = read_item_scores if on == "items" else read_scores
-    run = read(result, dataset_of(result, dataset))
-    if calibration is None:
-        return run
-    other = check_same_judging(result, calibration)
-    return join_calibration(run, read(other, other.dataset))
-
-
-def _check_arguments(result: object, method: str, on: str, options: CorrectionOptions) -> None:
     check_choice("on", on, CorrectedOn)
     if on == "items" and method != "ppi++":
         raise ArgumentError(f"on='items' requires method='ppi++'; got method={method!r}")
@@ -248,6 +228,12 @@ def _check_arguments(result: object, method: str, on: str, options: CorrectionOp
         raise ArgumentError(
             f"result must be an EvalResult, because only a run has weights; got {type(result).__name__}"
         )
+    read = read_item_scores if on == "items" else read_scores
+    run = read(result, dataset_of(result, dataset))
+    if calibration is not None:
+        other = check_same_judging(result, calibration)
+        run = join_calibration(run, read(other, other.dataset))
+    return _correct_items(run, options) if on == "items" else correct_criteria(run, method, sampled, options)
 
 
 def _mean(values: Array, name: str) -> Estimate:

@@ -292,11 +292,12 @@ PRIOR = 0.5
 
 
 def distribution_of(tables: Array, answers: Array, n_options: int) -> Array:
-    """Estimate true proportions `π` with `M π = q`, shape `(r, T)`, projected onto valid proportions.
+    """Estimate true proportions `π` with `M π = q`, projected onto valid proportions; shape `(r, K)`.
 
     `tables`, `(r, T, J)`, counts labelled items with true answers as rows; `answers`, `(r, J)`, the judge's
     answers. The first K = `n_options` rows and columns are the options. If J is K + 1, the last column is
-    the judge's abstentions; if T is also K + 1, the last row is labels without an answer. For T = K and
+    the judge's abstentions; if T is also K + 1, the last row is labels without an answer, and the result has
+    the proportions of the options among the other labels. For T = K and
     J = K + 1, π is the solution of least squares with the weights of Neyman's χ², the inverse proportions of
     the judge's answers. NaN if an option is chosen but never true, or if det M <= 0, where abstentions are
     divided equally among the options if T < J.
@@ -321,7 +322,8 @@ def distribution_of(tables: Array, answers: Array, n_options: int) -> Array:
     shares, unit = np.moveaxis(np.linalg.solve(columns, np.concatenate([q, np.ones_like(q)], -1)), -1, 0)
     # Least squares under the condition that proportions sum to 1.
     shares = shares + unit * ((1 - shares.sum(-1)) / unit.sum(-1))[..., None]
-    return np.where(undefined[..., None], np.nan, project_to_simplex(shares))
+    shares = np.where(undefined[..., None], np.nan, project_to_simplex(shares))[..., :n_options]
+    return divide(shares, shares.sum(axis=-1, keepdims=True)) if size > n_options else shares
 
 
 def project_to_simplex(points: Array) -> Array:
@@ -353,9 +355,7 @@ class CorrectionSums:
 
     def distribution(self, sums: Array) -> Array:
         """Compute corrected proportions of the options from sums `(r, d)`, shape `(r, K)`."""
-        n_options = len(self.values)
-        shares = distribution_of(*self.tables(sums), n_options)[:, :n_options]
-        return divide(shares, shares.sum(axis=1, keepdims=True)) if self.size > n_options else shares
+        return distribution_of(*self.tables(sums), len(self.values))
 
     def ppi_means(self, sums: Array) -> ppi.PPIMeans:
         squares = sums[:, ppi.WIDTH :].reshape(-1, ppi.WIDTH, ppi.WIDTH)

@@ -13,7 +13,7 @@ from autorubric.errors import ArgumentError
 from autorubric.metrics.core.contingency import check_lengths, divide, drop_incomplete, encode, numeric_column
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.intervals import logit_limits, normal_quantile
-from autorubric.metrics.core.metric import CATEGORICAL, metric
+from autorubric.metrics.core.metric import metric
 from autorubric.metrics.core.resampling import (
     NO_ENDS,
     CodedArguments,
@@ -77,12 +77,7 @@ def rank_by(prob: Array, positive: Array) -> _Ranking:
     return _Ranking(order, positive[order], first[where], (first + counts)[where])
 
 
-@metric(
-    inputs="probabilities",
-    levels=CATEGORICAL,
-    reference="Hanley and McNeil 1982; DeLong et al. 1988",
-    symmetric=False,
-)
+@metric(inputs="probabilities", reference="Hanley and McNeil 1982; DeLong et al. 1988", symmetric=False)
 def auroc(
     truth: Iterable[Any], prob: Any, *, scale: Scale | None = None, **interval: Unpack[IntervalArguments]
 ) -> Estimate:
@@ -138,21 +133,14 @@ def _ends(rankings: list[_Ranking], seen: Observations) -> EndsOf:
     def ends(value: float, confidence_level: float) -> Ends:
         if seen.n_units < 2:
             return NO_ENDS
-        rarest = min(min(_counts(one)) for one in rankings)
+        rarest, normal = min(min(_counts(one)) for one in rankings), normal_quantile(confidence_level)
         if 0.0 < value < 1.0 and rarest >= 2:
             se = _standard_error(rankings, seen)
             if se > 0.0:
-                quantile = (
-                    normal_quantile(confidence_level)
-                    if seen.cluster is None
-                    else seen.quantile(confidence_level)
-                )
+                quantile = normal if seen.cluster is None else seen.quantile(confidence_level)
                 return Ends(*logit_limits(value, se, quantile), se)
         share = seen.n_units / seen.n
-        low, high = score_ends(
-            value, rarest * share, (seen.n - rarest) * share, normal_quantile(confidence_level)
-        )
-        return Ends(low, high, None)
+        return Ends(*score_ends(value, rarest * share, (seen.n - rarest) * share, normal), None)
 
     return ends
 

@@ -103,12 +103,11 @@ def sign_flip(
     seen = float(distance(kept.sum()))
     # A sum that is equal in exact arithmetic must not fall short because of rounding.
     as_far = seen - 1e-9 * max(1.0, abs(seen))
-    statistic = float(differences.sum())
+    statistic, sides = float(differences.sum()), 2 if alternative == "two-sided" else 1
     whole = _in_whole_units(kept)
     if whole is not None:
         positive, negative = int(whole[whole > 0].sum()), int(-whole[whole < 0].sum())
         tail = {"two-sided": min(positive, negative), "greater": negative, "less": positive}[alternative]
-        sides = 2 if alternative == "two-sided" else 1
         return PairedTest(statistic, min(1.0, sides * _exact_rank_p(np.abs(whole), tail)), "exact")
     if len(kept) <= _EXACT_FLIPS:
         sums = kept[:1]
@@ -120,7 +119,6 @@ def sign_flip(
         return PairedTest(statistic, float(np.mean(distance(sums) >= as_far)), "exact")
     sizes, counts = np.unique(np.abs(kept), return_counts=True)
     if len(sizes) > _MOST_SIZES:
-        sides = 2 if alternative == "two-sided" else 1
         p_value = float(sides * ndtr(-seen / math.sqrt(float((kept**2).sum()))))
         return PairedTest(statistic, p_value, "normal")
     beyond = 0
@@ -347,18 +345,18 @@ def _bias_of(pairs: NumberPairs, options: IntervalOptions) -> BiasResult:
     direction: Literal["positive", "negative", "none"] = (
         "positive" if mean > 0 else "negative" if mean < 0 else "none"
     )
-    sd = float(differences.std(ddof=1)) if pairs.n > 1 and np.ptp(differences) else None
-    constant_sd = 0.0 if pairs.n > 1 else None
+    spread = None
+    if pairs.n > 1:
+        spread = float(differences.std(ddof=1)) if np.ptp(differences) else 0.0
     t_test, ends, reason = _paired_t(differences, mean, pairs, options.confidence_level)
     p_value = None if t_test is None else t_test.p_value
-    spread = sd if sd is not None else constant_sd
     return BiasResult(
         mean_bias=mean,
         std_bias=spread,
         is_significant=p_value is not None and p_value < 1 - options.confidence_level,
         p_value=p_value,
         direction=direction,
-        effect_size=mean / sd if sd else None,
+        effect_size=mean / spread if spread else None,
         ci=ends if options.ci is not None else None,
         n_samples=pairs.n,
         lower_limit=None if spread is None else mean - _LIMIT * spread,

@@ -184,12 +184,7 @@ def bradley_terry(
     if prior is not None:
         check_number("prior", prior, "(0, inf)", hint="or None")
     check_number("confidence_level", confidence_level, "(0, 1)")
-    return _fit(*_contests(comparisons), ties, prior, confidence_level)
-
-
-def _fit(
-    names: list[str], contests: list[Contest], ties: TieModel, prior: float | None, confidence_level: float
-) -> BradleyTerryResult:
+    names, contests = _contests(comparisons)
     n = sum(int(one.won + one.lost + one.tied) for one in contests)
     if len(names) < 2:
         raise ArgumentError(f"at least two players are needed; got {n} comparisons of {len(names)} players")

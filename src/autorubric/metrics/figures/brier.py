@@ -11,7 +11,7 @@ import numpy as np
 
 from autorubric.errors import ArgumentError
 from autorubric.metrics.core.estimate import Estimate
-from autorubric.metrics.core.metric import CATEGORICAL, metric
+from autorubric.metrics.core.metric import metric
 from autorubric.metrics.core.resampling import NO_ENDS, Ends, IntervalArguments, IntervalOptions, check_number
 from autorubric.metrics.core.result import Record
 from autorubric.metrics.core.scales import Array, Scale
@@ -179,14 +179,7 @@ def _estimate(binned: BinnedForecasts, parts: _BrierTerms, name: str, options: I
     return binned.seen.estimate(figure, options)
 
 
-@metric(
-    inputs="probabilities",
-    levels=CATEGORICAL,
-    bounds=(0.0, 2.0),
-    reference="Brier 1950",
-    perfect=0.0,
-    symmetric=False,
-)
+@metric(inputs="probabilities", bounds=(0.0, 2.0), reference="Brier 1950", perfect=0.0, symmetric=False)
 def brier(
     truth: Iterable[Any], prob: Any, *, scale: Scale | None = None, **interval: Unpack[IntervalArguments]
 ) -> Estimate:
@@ -237,14 +230,7 @@ def _squared_losses(given: Forecasts) -> tuple[Array, float, str]:
     return losses, 2.0, f"sum over {given.n_classes} classes"
 
 
-@metric(
-    inputs="probabilities",
-    levels=CATEGORICAL,
-    bounds=(0.0, None),
-    reference="Good 1952",
-    perfect=0.0,
-    symmetric=False,
-)
+@metric(inputs="probabilities", bounds=(0.0, None), reference="Good 1952", perfect=0.0, symmetric=False)
 def log_loss(
     truth: Iterable[Any],
     prob: Any,

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import erf
 
 from autorubric.metrics.core.estimate import Estimate, Reason
-from autorubric.metrics.core.metric import CATEGORICAL, metric
+from autorubric.metrics.core.metric import metric
 from autorubric.metrics.core.resampling import (
     NO_ENDS,
     Compute,
@@ -151,7 +151,6 @@ def _ece_ends(binned: BinnedForecasts) -> EndsOf:
 
 @metric(
     inputs="probabilities",
-    levels=CATEGORICAL,
     reference="Naeini, Cooper and Hauskrecht 2015; Guo et al. 2017",
     perfect=0.0,
     symmetric=False,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any, Unpack
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from autorubric.criteria.values import Level
 from autorubric.errors import ArgumentError
 from autorubric.metrics.core import contingency as shares
-from autorubric.metrics.core.contingency import read_pair
+from autorubric.metrics.core.contingency import TableInput, read_pair
 from autorubric.metrics.core.estimate import Estimate
 from autorubric.metrics.core.estimation import estimate
 from autorubric.metrics.core.metric import (
@@ -32,24 +33,23 @@ BALANCED_ACCURACY = TableMetric(
     reason="single_class",
     denominators=lambda tables: tables.sum(-1),
 )
-MACRO_F1 = TableMetric(
-    name="macro F1",
-    compute=shares.macro_f1_of,
-    denominators=lambda tables: tables.sum(-1) + tables.sum(-2),
-    note=lambda table: f"{np.count_nonzero(table.sum(0) + table.sum(1))} of {len(table)} classes occur",
-)
-MACRO_PRECISION = TableMetric(
-    name="macro precision",
-    compute=shares.macro_precision_of,
-    denominators=lambda tables: tables.sum(-2),
-    note=lambda table: f"{np.count_nonzero(table.sum(0))} of {len(table)} classes occur in the predictions",
-)
-MACRO_RECALL = TableMetric(
-    name="macro recall",
-    compute=shares.macro_recall_of,
-    denominators=lambda tables: tables.sum(-1),
-    note=lambda table: f"{np.count_nonzero(table.sum(1))} of {len(table)} classes occur in the truth",
-)
+
+
+def _macro(name: str, denominators: Callable[[Array], Array], times: int = 1, where: str = "") -> TableMetric:
+    """Return the mean over classes of `times` the hits divided by the denominators that are not 0."""
+
+    def compute(tables: Array) -> Array:
+        return shares.mean_rate(times * np.diagonal(tables, axis1=-2, axis2=-1), denominators(tables))
+
+    def note(table: Array) -> str:
+        return f"{np.count_nonzero(denominators(table))} of {len(table)} classes occur{where}"
+
+    return TableMetric(name=name, compute=compute, denominators=denominators, note=note)
+
+
+MACRO_F1 = _macro("macro F1", lambda tables: tables.sum(-1) + tables.sum(-2), 2)
+MACRO_PRECISION = _macro("macro precision", lambda tables: tables.sum(-2), where=" in the predictions")
+MACRO_RECALL = _macro("macro recall", lambda tables: tables.sum(-1), where=" in the truth")
 MCC = TableMetric(
     name="Matthews correlation", compute=shares.mcc_of, reason="no_variance", bounds=(-1.0, 1.0)
 )
@@ -64,8 +64,6 @@ for _table, _key, _order in ((MACRO_PRECISION, "macro_precision", 80), (MACRO_RE
 
 
 @metric(
-    inputs="labels",
-    levels=CATEGORICAL,
     reference="share of agreement",
     shown=MetricDisplay(
         table=ACCURACY,
@@ -108,14 +106,15 @@ def _estimate(
     table: Any,
     options: CodedOptions,
 ) -> Estimate:
-    pair = read_pair(truth, pred, table, scale, options)
+    return _estimate_pair(computed, read_pair(truth, pred, table, scale, options), options)
+
+
+def _estimate_pair(computed: TableMetric, pair: TableInput, options: CodedOptions) -> Estimate:
     note = computed.note(pair.table) if computed.note else ""
     return estimate(computed.figure(pair.size), pair.units, options, n_missing=pair.n_missing, note=note)
 
 
 @metric(
-    inputs="labels",
-    levels=CATEGORICAL,
     reference="Brodersen et al. 2010",
     symmetric=False,
     shown=MetricDisplay(table=BALANCED_ACCURACY, order=20, pages=()),
@@ -140,8 +139,6 @@ def balanced_accuracy(
 
 
 @metric(
-    inputs="labels",
-    levels=CATEGORICAL,
     reference="mean one-against-rest F1",
     shown=MetricDisplay(
         table=MACRO_F1,
@@ -168,8 +165,6 @@ def macro_f1(
 
 
 @metric(
-    inputs="labels",
-    levels=CATEGORICAL,
     bounds=SIGNED,
     reference="Matthews 1975; Gorodkin 2004",
     shown=MetricDisplay(
@@ -219,7 +214,7 @@ def _adjacent(k: int) -> TableMetric:
 def _adjacent_by_chance(tables: Array, k: int = 1) -> Array:
     """Compute the `adjacent_accuracy` expected from the two margins; NaN without pairs."""
     expected = tables.sum(-1)[..., :, None] * tables.sum(-2)[..., None, :]
-    return shares.adjacent_accuracy_of(expected, k)
+    return shares.divide(shares.adjacent_hits(expected, k), expected.sum((-1, -2)))
 
 
 _ON_EACH: Mapping[Result, tuple[Level, ...]] = {"agreement": _ORDINAL, "run": _ORDINAL}
@@ -241,7 +236,6 @@ show(
 
 
 @metric(
-    inputs="labels",
     levels=("ordinal",),
     reference="share within k places",
     shown=MetricDisplay(
@@ -284,9 +278,7 @@ def adjacent_accuracy(
             "adjacent accuracy needs a declared order, because unused categories may lie between the "
             f"observed labels {list(pair.scale.labels)!r}; pass scale=Ordinal(labels)"
         )
-    within = _adjacent(k)
-    note = within.note(pair.table) if within.note else ""
-    return estimate(within.figure(pair.size), pair.units, options, n_missing=pair.n_missing, note=note)
+    return _estimate_pair(_adjacent(k), pair, options)
 
 
 def position_consistency(
@@ -308,7 +300,5 @@ def position_consistency(
         scale: Scale that declares the outcomes; None uses the outcomes that occur.
         **interval: See `CodedArguments`.
     """
-    options = CodedOptions(**interval)
-    pair = read_pair(first, swapped, None, scale, options)
-    figure = ACCURACY.figure(pair.size, name="position consistency")
-    return estimate(figure, pair.units, options, n_missing=pair.n_missing)
+    renamed = replace(ACCURACY, name="position consistency")
+    return _estimate(renamed, first, swapped, scale, None, CodedOptions(**interval))

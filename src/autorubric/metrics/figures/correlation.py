@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypeAlias, Unpack
 
 import numpy as np
@@ -105,21 +106,19 @@ def _fisher_figure(name: str, n: int, compute: Compute, variance: Variance, fewe
 
 
 _ON_NUMBERS: tuple[Level, ...] = ("ordinal", "interval")
+_metric = partial(metric, inputs="numbers", levels=ORDERED)
+_shown = partial(MetricDisplay, at=_ON_NUMBERS, pages=())
 
 
-@metric(
-    inputs="numbers",
-    levels=ORDERED,
+@_metric(
     bounds=SIGNED,
     reference="Fisher 1921",
-    shown=MetricDisplay(
+    shown=_shown(
         key="pearson",
         title="Pearson's r",
-        at=_ON_NUMBERS,
         moments=pearson_of,
         mean_interval="percentile",
         order=190,
-        pages=(),
         numbers=lambda pairs, options: pearson_estimate(pairs, options),
     ),
 )
@@ -160,17 +159,13 @@ def _standard(values: Array) -> Array:
     return scaled if np.ptp(values) > RELATIVE_ZERO * np.abs(values).max() else np.zeros_like(values)
 
 
-@metric(
-    inputs="numbers",
-    levels=ORDERED,
+@_metric(
     bounds=SIGNED,
     reference="Bonett and Wright 2000",
-    shown=MetricDisplay(
+    shown=_shown(
         key="spearman",
         title="Spearman's rho",
-        at=_ON_NUMBERS,
         order=170,
-        pages=(),
         ranks=lambda ranked, options, n_missing: spearman_estimate(ranked, options, n_missing=n_missing),
     ),
 )
@@ -196,17 +191,13 @@ def spearman_estimate(ranked: RankedPairs, options: IntervalOptions, *, n_missin
     return estimate(figure, ranked.units, options, n_missing=n_missing)
 
 
-@metric(
-    inputs="numbers",
-    levels=ORDERED,
+@_metric(
     bounds=SIGNED,
     reference="Kendall 1945",
-    shown=MetricDisplay(
+    shown=_shown(
         key="kendall",
         title="Kendall's tau-b",
-        at=_ON_NUMBERS,
         order=180,
-        pages=(),
         ranks=lambda ranked, options, n_missing: kendall_estimate(ranked, options, n_missing=n_missing),
     ),
 )
@@ -236,17 +227,13 @@ def kendall_estimate(ranked: RankedPairs, options: IntervalOptions, *, n_missing
     return estimate(figure, ranked.units, options, n_missing=n_missing)
 
 
-@metric(
-    inputs="numbers",
-    levels=ORDERED,
+@_metric(
     bounds=SIGNED,
     reference="Lin 1989",
-    shown=MetricDisplay(
+    shown=_shown(
         key="ccc",
         title="Lin's concordance",
-        at=_ON_NUMBERS,
         order=200,
-        pages=(),
         numbers=lambda pairs, options: ccc_estimate(pairs, options),
     ),
 )
@@ -337,18 +324,14 @@ def _mean_figure(name: str, column: int) -> Figure:
     )
 
 
-@metric(
-    inputs="numbers",
-    levels=ORDERED,
+@_metric(
     bounds=(0.0, None),
     reference="root mean square error",
     perfect=0.0,
-    shown=MetricDisplay(
+    shown=_shown(
         key="rmse",
         title="root mean square error",
-        at=_ON_NUMBERS,
         order=210,
-        pages=(),
         numbers=lambda pairs, options: rmse_estimate(pairs, options),
     ),
 )
@@ -379,18 +362,14 @@ def rmse_estimate(pairs: NumberPairs, options: IntervalOptions) -> Estimate:
     return replace(root, se=se)
 
 
-@metric(
-    inputs="numbers",
-    levels=ORDERED,
+@_metric(
     bounds=(0.0, None),
     reference="mean absolute error",
     perfect=0.0,
-    shown=MetricDisplay(
+    shown=_shown(
         key="mae",
         title="mean absolute error",
-        at=_ON_NUMBERS,
         order=220,
-        pages=(),
         numbers=lambda pairs, options: mae_estimate(pairs, options),
     ),
 )

@@ -16,7 +16,7 @@ from autorubric.metrics.core.intervals import normal_quantile, wilson_ends
 from autorubric.metrics.core.resampling import check_number
 from autorubric.metrics.core.result import to_plain
 from autorubric.metrics.core.scales import Array, Codes, Scale, as_sequence
-from autorubric.metrics.figures.majority import CodedVotes, Patterns, collapse, vote_matrix
+from autorubric.metrics.figures.majority import Patterns, collapse, vote_matrix
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -126,7 +126,32 @@ def dawid_skene(
     patterns = collapse(codes, rater, len(names), len(votes.categories))
     fitted = fit(patterns, smoothing, max_iterations, tolerance)
     warnings = fit_warnings(fitted, patterns, names, votes.categories)
-    return _result(votes, patterns, fitted, rated, names, warnings)
+    labels_or_none = np.empty(len(votes.categories) + 1, dtype=object)
+    labels_or_none[:-1] = votes.categories
+    best = np.where(_has_winner(fitted.posterior), fitted.posterior.argmax(1), -1)
+    posterior, winner = fitted.posterior[patterns.of_item], best[patterns.of_item]
+    if not rated.all():
+        # Items without votes get the prior.
+        of_rated = posterior, winner
+        posterior, winner = np.tile(fitted.prior, (len(rated), 1)), np.full(len(rated), -1)
+        posterior[rated], winner[rated] = of_rated
+    for array in (posterior, fitted.confusion, fitted.prior, fitted.support):
+        array.setflags(write=False)
+    return DawidSkeneResult(
+        labels=labels_or_none[winner].tolist(),
+        posterior=posterior,
+        confusion=fitted.confusion,
+        prior=fitted.prior,
+        support=fitted.support,
+        categories=votes.categories,
+        raters=names,
+        n=len(codes),
+        n_missing=len(rated) - len(codes),
+        iterations=fitted.iterations,
+        converged=fitted.converged,
+        log_likelihood=fitted.log_likelihood,
+        warnings=warnings,
+    )
 
 
 def _raters(raters: Iterable[Any] | None, codes: Codes) -> tuple[Codes, tuple[Any, ...]]:
@@ -140,44 +165,6 @@ def _raters(raters: Iterable[Any] | None, codes: Codes) -> tuple[Codes, tuple[An
     numbers = cluster_codes(names, len(names))
     assert numbers is not None
     return numbers[:n_columns], tuple(dict.fromkeys(names))
-
-
-def _result(
-    votes: CodedVotes,
-    patterns: Patterns,
-    fitted: DawidSkeneFit,
-    rated: Array,
-    names: tuple[Any, ...],
-    warnings: tuple[str, ...],
-) -> DawidSkeneResult:
-    """Expand the fit from patterns to items."""
-    labels_or_none = np.empty(len(votes.categories) + 1, dtype=object)
-    labels_or_none[:-1] = votes.categories
-    best = np.where(_has_winner(fitted.posterior), fitted.posterior.argmax(1), -1)
-    n_items = len(rated)
-    posterior = fitted.posterior[patterns.of_item]
-    winner = best[patterns.of_item]
-    if len(posterior) < n_items:
-        posterior, winner = np.empty((n_items, patterns.size)), np.full(n_items, -1)
-        posterior[rated], winner[rated] = fitted.posterior[patterns.of_item], best[patterns.of_item]
-        posterior[~rated] = fitted.prior
-    for array in (posterior, fitted.confusion, fitted.prior, fitted.support):
-        array.setflags(write=False)
-    return DawidSkeneResult(
-        labels=labels_or_none[winner].tolist(),
-        posterior=posterior,
-        confusion=fitted.confusion,
-        prior=fitted.prior,
-        support=fitted.support,
-        categories=votes.categories,
-        raters=names,
-        n=int(patterns.counts.sum()),
-        n_missing=n_items - int(patterns.counts.sum()),
-        iterations=fitted.iterations,
-        converged=fitted.converged,
-        log_likelihood=fitted.log_likelihood,
-        warnings=warnings,
-    )
 
 
 def _has_winner(posterior: Array) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from autorubric.errors import ArgumentError
 from autorubric.metrics.core.contingency import divide, drop_incomplete, encode, numeric_column
 from autorubric.metrics.core.estimate import Estimate, Reason
-from autorubric.metrics.core.estimation import Figure, estimate, proportion
+from autorubric.metrics.core.estimation import Figure, estimate, proportion, ratio_figure
 from autorubric.metrics.core.intervals import logit_t_ends, t_quantile
 from autorubric.metrics.core.read_votes import Cells
 from autorubric.metrics.core.resampling import (
@@ -105,30 +105,18 @@ def logit_ends(seen: Observations, effects: Callable[[], Array], high: float) ->
     return ends
 
 
-_RATE = Figure(
-    name="rate",
-    compute=lambda sums: sums[..., 1] / sums[..., 0],
-    reason=lambda sums: "no_pairs",
-    bounds=(0.0, 1.0),
-    auto="analytic",
-    analytic=proportion,
-    trials=lambda sums: sums[..., 0],
-    on_table=False,
-)
-
-
 def rate(name: str, hits: Array, cluster: Codes | None, options: IntervalOptions) -> Estimate:
     """Return the share of ones in `hits`, shape `(n,)`, with Wilson's interval, or logit-t with clusters."""
     if cluster is None:
         right = np.count_nonzero(hits)
-        counts, sums = np.array([len(hits) - right, right]), np.array([[1.0, 0.0], [1.0, 1.0]])
+        counts, sums = np.array([len(hits) - right, right]), np.array([[0.0, 1.0], [1.0, 1.0]])
     else:
         sizes = np.bincount(cluster)
         there = sizes > 0
-        sums = np.column_stack([sizes, np.bincount(cluster, weights=hits)])[there]
+        sums = np.column_stack([np.bincount(cluster, weights=hits), sizes])[there]
         counts = np.ones(len(sums), dtype=np.int64)
     units = Units(counts=counts, n=len(hits), sums=sums, clustered=cluster is not None)
-    return estimate(replace(_RATE, name=name), units, options)
+    return estimate(ratio_figure(name, proportion, trials=lambda sums: sums[..., 1]), units, options)
 
 
 def split_mass(criterion: MeasuredCriterion, given: Sequence[Mapping[str, float]]) -> tuple[Array, float]:

@@ -157,8 +157,6 @@ show(
 
 
 @metric(
-    inputs="labels",
-    levels=CATEGORICAL,
     bounds=SIGNED,
     reference="Cohen 1960, 1968",
     weighted=True,
@@ -205,7 +203,7 @@ def cohen_kappa(
     return _pair_estimate(KAPPA, (truth, pred, table), scale, weights, CodedOptions(**interval))
 
 
-@metric(inputs="labels", levels=CATEGORICAL, bounds=SIGNED, reference="Scott 1955", weighted=True)
+@metric(bounds=SIGNED, reference="Scott 1955", weighted=True)
 def scott_pi(
     truth: Iterable[Any] | None = None,
     pred: Iterable[Any] | None = None,
@@ -228,8 +226,6 @@ def scott_pi(
 
 
 @metric(
-    inputs="labels",
-    levels=CATEGORICAL,
     bounds=SIGNED,
     reference="Gwet 2008, 2014",
     weighted=True,
@@ -272,9 +268,7 @@ def gwet_ac(
     return _declared_estimate(_AC, ac_chance, given, ratings, scale, weights, options)
 
 
-@metric(
-    inputs="labels", levels=CATEGORICAL, bounds=SIGNED, reference="Brennan and Prediger 1981", weighted=True
-)
+@metric(bounds=SIGNED, reference="Brennan and Prediger 1981", weighted=True)
 def brennan_prediger(
     truth: Iterable[Any] | None = None,
     pred: Iterable[Any] | None = None,

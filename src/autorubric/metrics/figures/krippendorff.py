@@ -34,8 +34,7 @@ from autorubric.metrics.core.resampling import (
     check_choice,
     row_units,
     weighted_units,
-    with_prior_rows,
-    with_prior_weights,
+    with_prior,
 )
 from autorubric.metrics.core.scales import Array, Codes, Interval, Nominal, Scale
 from autorubric.metrics.figures.many_raters import (
@@ -264,7 +263,7 @@ def _units_of_sums(table: _Pairable, sums_of: Callable[[Codes], Array]) -> Units
     units = row_units(sums_of(table.codes), table.cluster, table.counts)
     if table.prior is None:
         return units
-    return with_prior_rows(units, sums_of(table.prior.rows), table.prior.chances)
+    return with_prior(units, table.prior.chances, sums_of(table.prior.rows))
 
 
 def _alpha(observed: Array, expected: Array, n: Array) -> Array:
@@ -299,7 +298,7 @@ def _nominal(table: _Pairable) -> tuple[Units, Compute]:
         return _alpha((weights * observed).sum(-1), n * n - (margins * margins).sum(-1), n)
 
     units = weighted_units(len(table.codes), table.cluster, table.counts)
-    smoothed = units if table.prior is None else with_prior_weights(units, table.prior.chances)
+    smoothed = units if table.prior is None else with_prior(units, table.prior.chances)
     return smoothed, compute_of_weights
 
 
@@ -385,7 +384,7 @@ def _ordinal(table: _Pairable) -> tuple[Units, Compute]:
         return _alpha(observed / scale, 2 * (n * squares - total * total) / scale, n)
 
     units = weighted_units(len(table.codes), table.cluster, table.counts)
-    return units if table.prior is None else with_prior_weights(units, table.prior.chances), compute
+    return units if table.prior is None else with_prior(units, table.prior.chances), compute
 
 
 _FIGURES: dict[AlphaLevel, Callable[[_Pairable], tuple[Units, Compute]]] = {

@@ -11,15 +11,22 @@ import numpy as np
 from autorubric.errors import ArgumentError
 from autorubric.metrics.core.contingency import CodedLabels, TableInput, drop_incomplete, encode, read_rows
 from autorubric.metrics.core.estimate import Estimate, Reason
-from autorubric.metrics.core.estimation import Figure, delta, estimate, estimates_of_each, logit_t
-from autorubric.metrics.core.metric import CATEGORICAL, SIGNED, metric
+from autorubric.metrics.core.estimation import (
+    Figure,
+    delta,
+    estimate,
+    estimates_of_each,
+    logit_t,
+    ratio_figure,
+)
+from autorubric.metrics.core.metric import SIGNED, metric
 from autorubric.metrics.core.resampling import (
     CodedArguments,
     CodedOptions,
     IntervalOptions,
     Units,
     row_units,
-    with_prior_rows,
+    with_prior,
 )
 from autorubric.metrics.core.scales import (
     Array,
@@ -264,7 +271,7 @@ def _units(counts: Array, weights: Array, members: Codes | None, *, smoothed: bo
     if not smoothed or not units.n:
         return units
     prior = prior_counts(table.rows.sum(1), table.counts, len(weights))
-    return with_prior_rows(units, _unit_sums(prior.rows, weights), prior.chances)
+    return with_prior(units, prior.chances, _unit_sums(prior.rows, weights))
 
 
 def _unit_sums(counts: Array, weights: Array) -> Array:
@@ -282,6 +289,10 @@ def _pair_agreement(counts: Array, weights: Array) -> tuple[Array, Array]:
 
 
 def _figure(coefficient: CountCoefficient, weights: Array) -> Figure:
+    if coefficient.chance is no_chance:
+        # The mean, over the units that have a pair, of the proportion of agreeing pairs.
+        return ratio_figure(coefficient.name, logit_t, trials=lambda sums: sums[..., 1])
+
     def compute(sums: Array) -> Array:
         with np.errstate(invalid="ignore", divide="ignore"):
             observed = sums[..., 0] / sums[..., 1]
@@ -296,18 +307,6 @@ def _figure(coefficient: CountCoefficient, weights: Array) -> Figure:
             return "no_pairs"
         return "single_class" if np.count_nonzero(sums[2:-1]) == 1 else "no_variance"
 
-    if coefficient.chance is no_chance:
-        # The mean, over the units that have a pair, of the proportion of agreeing pairs.
-        return Figure(
-            name=coefficient.name,
-            compute=compute,
-            reason=reason,
-            bounds=(0.0, 1.0),
-            auto="analytic",
-            analytic=logit_t,
-            trials=lambda sums: sums[..., 1],
-            on_table=False,
-        )
     return Figure(name=coefficient.name, compute=compute, reason=reason, analytic=delta)
 
 
@@ -316,9 +315,7 @@ AC1 = CountCoefficient("Gwet's AC1", ac_chance, needs_declared=True)
 _PERCENT = CountCoefficient("percent agreement", no_chance)
 
 
-@metric(
-    inputs="ratings", levels=CATEGORICAL, bounds=SIGNED, reference="Fleiss 1971; Gwet 2014", weighted=True
-)
+@metric(inputs="ratings", bounds=SIGNED, reference="Fleiss 1971; Gwet 2014", weighted=True)
 def fleiss_kappa(
     ratings: Any = None,
     *,
@@ -350,9 +347,7 @@ def fleiss_kappa(
     return _estimate_agreement(FLEISS, ratings, counts, scale, weights, CodedOptions(**interval))
 
 
-@metric(
-    inputs="ratings", levels=CATEGORICAL, bounds=SIGNED, reference="Conger 1980; Gwet 2014", weighted=True
-)
+@metric(inputs="ratings", bounds=SIGNED, reference="Conger 1980; Gwet 2014", weighted=True)
 def conger_kappa(
     ratings: Any, *, scale: Scale | None = None, weights: Weights = None, **interval: Unpack[CodedArguments]
 ) -> Estimate:
@@ -380,7 +375,7 @@ def conger_kappa(
     units = row_units(_conger_sums(table.rows, matrix), members, table.counts)
     if is_smoothed(options):
         prior = prior_ratings(table.rows >= 0, table.counts, len(matrix))
-        units = with_prior_rows(units, _conger_sums(prior.rows, matrix), prior.chances)
+        units = with_prior(units, prior.chances, _conger_sums(prior.rows, matrix))
     figure = _conger_figure(codes.shape[1], matrix)
     return estimate(figure, units, options, n_missing=n_missing, note=note)
 
@@ -414,7 +409,7 @@ def _conger_figure(n_raters: int, weights: Array) -> Figure:
     return Figure(name="Conger's kappa", compute=compute, reason=reason, analytic=delta)
 
 
-@metric(inputs="ratings", levels=CATEGORICAL, reference="share of agreeing pairs", weighted=True)
+@metric(inputs="ratings", reference="share of agreeing pairs", weighted=True)
 def percent_agreement(
     ratings: Any = None,
     *,

@@ -14,7 +14,7 @@ from autorubric.metrics.core import contingency as shares
 from autorubric.metrics.core.contingency import OneVsRestRate, TableInput, read_pair
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.estimation import estimate
-from autorubric.metrics.core.metric import CATEGORICAL, MetricDisplay, TableMetric, metric
+from autorubric.metrics.core.metric import MetricDisplay, TableMetric, metric
 from autorubric.metrics.core.resampling import CodedArguments, CodedOptions
 from autorubric.metrics.core.scales import Array, Binary, Interval, Scale, as_sequence, infer_scale
 
@@ -107,8 +107,6 @@ def _of_class(
 
 
 @metric(
-    inputs="labels",
-    levels=CATEGORICAL,
     reference="TP / (TP + FP)",
     symmetric=False,
     one_class=True,
@@ -141,8 +139,6 @@ def precision(
 
 
 @metric(
-    inputs="labels",
-    levels=CATEGORICAL,
     reference="TP / (TP + FN)",
     symmetric=False,
     one_class=True,
@@ -176,8 +172,6 @@ def recall(
 
 
 @metric(
-    inputs="labels",
-    levels=CATEGORICAL,
     reference="TN / (TN + FP)",
     symmetric=False,
     one_class=True,
@@ -210,8 +204,6 @@ def specificity(
 
 
 @metric(
-    inputs="labels",
-    levels=CATEGORICAL,
     reference="2 TP / (2 TP + FP + FN)",
     one_class=True,
     shown=MetricDisplay(table=f1_at(MET), per_option=f1_at, label="F1", at=_BINARY, pages=(), order=130),
@@ -234,8 +226,6 @@ def f1(
 
 
 @metric(
-    inputs="labels",
-    levels=CATEGORICAL,
     reference="Feinstein and Cicchetti 1990",
     one_class=True,
     shown=MetricDisplay(table=positive_agreement_at(MET), where={"agreement": _BINARY}, pages=(), order=140),
@@ -263,8 +253,6 @@ def positive_agreement(
 
 
 @metric(
-    inputs="labels",
-    levels=CATEGORICAL,
     reference="Feinstein and Cicchetti 1990",
     one_class=True,
     shown=MetricDisplay(table=negative_agreement_at(MET), where={"agreement": _BINARY}, pages=(), order=145),

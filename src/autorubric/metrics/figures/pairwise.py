@@ -16,7 +16,6 @@ from autorubric.metrics.core.intervals import logit_t_ends
 from autorubric.metrics.core.metric import ORDERED, metric
 from autorubric.metrics.core.resampling import (
     NO_ENDS,
-    Compute,
     Ends,
     IntervalArguments,
     IntervalOptions,
@@ -49,9 +48,15 @@ def right_share(
         compared[part.items] = part.counts.count_compared_of_each()
     if items.group is not None:
         return _mean_of_groups(items, (right, compared), name, note, options)
+
+    def compute(weights: Array) -> Array:
+        right = sum(part.counts.right(weights[..., part.items]) for part in parts)
+        compared = sum(part.counts.count_compared(weights[..., part.items]) for part in parts)
+        return divide(np.asarray(right), np.asarray(compared))
+
     figure = Figure(
         name=name,
-        compute=_share_of(parts),
+        compute=compute,
         reason=lambda weights: "too_few_units" if items.n < 2 else "no_variance",
         bounds=(0.0, 1.0),
         auto="analytic",
@@ -61,17 +66,6 @@ def right_share(
     units = weighted_units(items.n, items.cluster)
     note = f"{note}, {int(compared.sum()) // 2} pairs"
     return estimate(figure, units, options, n_missing=items.n_missing, note=note)
-
-
-def _share_of(parts: list[PairPart]) -> Compute:
-    """Return a function from item weights to the proportion of compared pairs that are right."""
-
-    def compute(weights: Array) -> Array:
-        right = sum(part.counts.right(weights[..., part.items]) for part in parts)
-        compared = sum(part.counts.count_compared(weights[..., part.items]) for part in parts)
-        return divide(np.asarray(right), np.asarray(compared))
-
-    return compute
 
 
 def _over_items(right: Array, compared: Array) -> Analytic:
@@ -356,13 +350,19 @@ def tie_calibrated_pairwise_accuracy(
         [1] D. Deutsch, G. Foster, M. Freitag (2023), Ties matter: meta-evaluating modern metrics with
             pairwise accuracy and tie calibration, EMNLP, 12914-12929, section 6.
     """
-    _check_arguments(ties, epsilon, folds)
+    if ties != "credit":
+        raise ArgumentError(
+            f"ties must be 'credit'; got {ties!r}. No threshold helps if pairs tied in gold are skipped; use "
+            "pairwise_accuracy(ties='skip') instead"
+        )
+    if epsilon is not None:
+        raise ArgumentError(
+            f"epsilon must be None, because tie calibration chooses the threshold; got {epsilon!r}. Use "
+            "pairwise_accuracy(epsilon=…) instead"
+        )
+    check_number("folds", folds, "[2, inf)", whole=True)
     options = IntervalOptions(**interval)
-    return _calibrate(scored_items(gold, pred, groups, options.cluster), folds, options)
-
-
-def _calibrate(items: ScoredItems, folds: int, options: IntervalOptions) -> TieCalibratedAccuracy:
-    rng = options.generator()
+    items, rng = scored_items(gold, pred, groups, options.cluster), options.generator()
     gains = _gains(items, rng)
     fold = _assign_folds(items, folds, rng)
     chosen = _best(gains, np.ones(len(gains.size), dtype=bool))
@@ -377,20 +377,6 @@ def _calibrate(items: ScoredItems, folds: int, options: IntervalOptions) -> TieC
         cross_validated=held_out,
         fold_epsilons=epsilons,
     )
-
-
-def _check_arguments(ties: str, epsilon: float | None, folds: int) -> None:
-    if ties != "credit":
-        raise ArgumentError(
-            f"ties must be 'credit'; got {ties!r}. No threshold helps if pairs tied in gold are skipped; use "
-            "pairwise_accuracy(ties='skip') instead"
-        )
-    if epsilon is not None:
-        raise ArgumentError(
-            f"epsilon must be None, because tie calibration chooses the threshold; got {epsilon!r}. Use "
-            "pairwise_accuracy(epsilon=…) instead"
-        )
-    check_number("folds", folds, "[2, inf)", whole=True)
 
 
 def _part(items: ScoredItems, which: Codes, epsilon: float) -> PairPart:

@@ -70,8 +70,8 @@ def rank_table(table: Array, values: Array) -> RankedPairs:
 def margins(ranked: RankedPairs, sums: Array) -> tuple[Array, Array]:
     """Count how often each distinct value occurs in truth and in pred, from sums laid out as in `ranked`."""
     if ranked.on_table:
-        table = sums.reshape(ranked.shape)
-        return table.sum(1), table.sum(0)
+        table = sums.reshape(*sums.shape[:-1], *ranked.shape)
+        return table.sum(-1), table.sum(-2)
     return count_kinds(sums, ranked.x, ranked.shape[0]), count_kinds(sums, ranked.y, ranked.shape[1])
 
 
@@ -89,29 +89,21 @@ def _midranks(margin: Array) -> Array:
 def spearman_of(ranked: RankedPairs) -> Callable[[Array], Array]:
     """Return the function that computes Spearman's rho, Pearson's r of the midranks, from resampled sums."""
 
-    def on_table(sums: Array) -> Array:
-        table = sums.reshape(*sums.shape[:-1], *ranked.shape)
-        rows, columns = table.sum(-1), table.sum(-2)
+    def compute(sums: Array) -> Array:
+        rows, columns = margins(ranked, sums)
         n = rows.sum(-1)[..., None]
         # The doubled midranks average n. Centring before multiplying keeps the result exact for large n.
         x, y = _midranks(rows) - n, _midranks(columns) - n
-        product = (x * (table @ y[..., None])[..., 0]).sum(-1)
+        if ranked.on_table:
+            table = sums.reshape(*sums.shape[:-1], *ranked.shape)
+            product = (x * (table @ y[..., None])[..., 0]).sum(-1)
+        else:
+            # All sums are of integers, so they are exact in any order.
+            ranks = np.take(x, ranked.x, axis=-1), np.take(y, ranked.y, axis=-1)
+            product = np.einsum("...i,...i->...", sums * ranks[0], ranks[1])
         return _ratio(product, (rows * x * x).sum(-1), (columns * y * y).sum(-1))
 
-    def on_weights(weights: Array) -> Array:
-        n = weights.sum(-1)[..., None]
-        rows, columns = (
-            count_kinds(weights, place, size)
-            for place, size in zip((ranked.x, ranked.y), ranked.shape, strict=True)
-        )
-        x, y = _midranks(rows) - n, _midranks(columns) - n
-        # All sums are of integers, so they are exact in any order.
-        product = np.einsum(
-            "...i,...i->...", weights * np.take(x, ranked.x, axis=-1), np.take(y, ranked.y, axis=-1)
-        )
-        return _ratio(product, (rows * x * x).sum(-1), (columns * y * y).sum(-1))
-
-    return on_table if ranked.on_table else on_weights
+    return compute
 
 
 def count_kinds(weights: Array, places: Codes, size: int) -> Array:
@@ -125,7 +117,10 @@ def count_kinds(weights: Array, places: Codes, size: int) -> Array:
 def kendall_of(ranked: RankedPairs) -> Callable[[Array], Array]:
     """Return the function that computes tau-b, (C - D) / √((n₀ - t_x)(n₀ - t_y)), from resampled sums."""
 
-    def on_table(sums: Array) -> Array:
+    def compute(sums: Array) -> Array:
+        rows, columns = margins(ranked, sums)
+        if not ranked.on_table:
+            return _tau(_concordance(ranked, sums), rows, columns)
         table = sums.reshape(*sums.shape[:-1], *ranked.shape)
         before = np.cumsum(np.cumsum(table, axis=-1), axis=-2)
         smaller = np.zeros_like(table)
@@ -133,14 +128,9 @@ def kendall_of(ranked: RankedPairs) -> Callable[[Array], Array]:
         crossed = np.zeros_like(table)
         after = np.cumsum(np.cumsum(table[..., ::-1], axis=-1)[..., ::-1], axis=-2)
         crossed[..., 1:, :-1] = after[..., :-1, 1:]
-        return _tau((table * (smaller - crossed)).sum((-1, -2)), table.sum(-1), table.sum(-2))
+        return _tau((table * (smaller - crossed)).sum((-1, -2)), rows, columns)
 
-    def on_weights(weights: Array) -> Array:
-        rows = count_kinds(weights, ranked.x, ranked.shape[0])
-        columns = count_kinds(weights, ranked.y, ranked.shape[1])
-        return _tau(_concordance(ranked, weights), rows, columns)
-
-    return on_table if ranked.on_table else on_weights
+    return compute
 
 
 def _tau(difference: Array, rows: Array, columns: Array) -> Array:
