@@ -370,12 +370,8 @@ def choose_smallest(
     votes: LabelledVotes, epsilon: float, parts: tuple[Array, Array], resampling: Resampling, reason: Reason
 ) -> PanelChoice:
     """Choose the smallest panel within `epsilon` of all judges."""
-    k = len(votes.judges)
-    search: Search = "exhaustive" if k <= EXHAUSTIVE_UP_TO else "greedy"
-    found = None
-    if len(parts[0]) and k:
-        find = _search_all if search == "exhaustive" else _search_greedily
-        found = find(_on_items(votes, parts[0]), epsilon)
+    search: Search = "exhaustive" if len(votes.judges) <= EXHAUSTIVE_UP_TO else "greedy"
+    found = _search_panel(_on_items(votes, parts[0]), epsilon, search) if len(parts[0]) else None
     return _evaluate_choice(votes, found, parts, resampling, search, reason)
 
 
@@ -393,28 +389,16 @@ def _mean_credit(votes: LabelledVotes, members: Sequence[int]) -> float:
     return float(mean_of_defined(divide(credit, counts)))
 
 
-def _search_all(votes: LabelledVotes, epsilon: float) -> tuple[int, ...] | None:
-    """Return the best panel of the smallest size that is within `epsilon`."""
-    k = len(votes.judges)
-    wanted = _mean_credit(votes, range(k)) - epsilon
-    for size in range(1, k + 1):
-        panels = list(combinations(range(k), size))
-        figures = [_mean_credit(votes, panel) for panel in panels]
-        best = int(np.argmax(figures))
-        if figures[best] >= wanted - 1e-12:
-            return panels[best]
-    return None
-
-
-def _search_greedily(votes: LabelledVotes, epsilon: float) -> tuple[int, ...] | None:
-    """Add the judge that helps most, one at a time, until the panel is within `epsilon`."""
+def _search_panel(votes: LabelledVotes, epsilon: float, search: Search) -> tuple[int, ...]:
+    """Return the best panel of the smallest size within `epsilon`, or add the judge that helps most."""
     k = len(votes.judges)
     wanted = _mean_credit(votes, range(k)) - epsilon
     chosen: tuple[int, ...] = ()
-    while len(chosen) < k:
-        left = [at for at in range(k) if at not in chosen]
-        figures = [_mean_credit(votes, (*chosen, at)) for at in left]
-        chosen = (*chosen, left[int(np.argmax(figures))])
+    for size in range(1, k + 1):
+        grown = ((*chosen, at) for at in range(k) if at not in chosen)
+        panels = list(combinations(range(k), size) if search == "exhaustive" else grown)
+        figures = [_mean_credit(votes, panel) for panel in panels]
+        chosen = panels[int(np.argmax(figures))]
         if max(figures) >= wanted - 1e-12:
             break
     return tuple(sorted(chosen))

@@ -40,7 +40,7 @@ from autorubric.metrics.core.result import (
     format_notes,
     titled_figures,
 )
-from autorubric.metrics.core.scales import Array
+from autorubric.metrics.core.scales import Array, Codes
 from autorubric.metrics.core.votes_table import order_by_id
 from autorubric.metrics.core.wording import compare_in_words
 from autorubric.support.blocks import Block, Cell, TableBlock
@@ -329,8 +329,8 @@ MOST_JUDGES = 1000
 class Design:
     """The numbers of judges, samples and orders in a mean, which may be fractional if they are averages."""
 
-    judges: float = 1.0
-    samples: float = 1.0  # of a judge in each order
+    judges: float | Codes = 1.0
+    samples: float | Codes = 1.0  # of a judge in each order
     orders: float = 1.0
 
 
@@ -380,19 +380,17 @@ def _plan(
     judges_vary, repeats = layout.shape[1] > 1, layout.has_repeats
     if not judges_vary and not repeats:
         return _no_plan("no_repeats")
-    best: tuple[int, int, float] | None = None
-    for samples in range(1, (MOST_SAMPLES if judges_vary else MOST_JUDGES) + 1 if repeats else 2):
-        judges = _judges_needed(values, effects, target, coefficient, samples) if judges_vary else 1
-        if judges is None:
-            continue
-        reached = float(reliability(values, effects, Design(judges=judges, samples=samples), coefficient))
-        if reached < target - 1e-9:
-            continue
-        if best is None or (judges * samples, judges) < (best[0] * best[1], best[0]):
-            best = (judges, samples, reached)
-    if best is None:
+    most = MOST_SAMPLES if judges_vary else MOST_JUDGES
+    judges_of = np.arange(1, MOST_JUDGES + 1 if judges_vary else 2)
+    samples_of = np.arange(1, most + 1 if repeats else 2)
+    plans = Design(judges=judges_of[:, None], samples=samples_of)
+    reached = reliability(values, effects, plans, coefficient)
+    votes = np.where(reached < target - 1e-9, np.inf, judges_of[:, None] * samples_of)
+    if np.isinf(votes).all():
         return _no_plan("unattainable")
-    judges, samples, reached = best
+    # The first of the plans with the fewest votes has the fewest judges.
+    best = np.unravel_index(votes.argmin(), votes.shape)
+    judges, samples = int(judges_of[best[0]]), int(samples_of[best[1]])
     drawn = _draw_components(layout, effects, found, resampling)
 
     def limits(judges: int) -> Ends:
@@ -406,7 +404,7 @@ def _plan(
     return Plan(
         judges=judges,
         samples=samples,
-        reached=reached,
+        reached=float(reached[best]),
         low=ends.low,
         high=ends.high,
         sure_judges=candidates[sure] if sure < len(candidates) else None,
@@ -431,19 +429,3 @@ def _draw_components(
     squares = np.maximum(expected @ np.array([one.raw for one in found], dtype=float), 0.0)
     chi = resampling.generator().chisquare(df, size=(resampling.n_resamples, len(df)))
     return np.maximum(np.linalg.solve(expected, (squares * df / chi).T).T, 0.0)
-
-
-def _judges_needed(
-    values: Array, effects: list[Effect], target: float, coefficient: Coefficient, samples: int
-) -> int | None:
-    """Solve n_j ≥ (error that judges average out) / (σ²_p (1 - ρ) / ρ - error that remains)."""
-    (true, whole), (_, rest) = (
-        _true_and_error(values, effects, Design(judges=judges, samples=float(samples)), coefficient)
-        for judges in (1.0, 1e300)
-    )
-    allowed = float(true) * (1 - target) / target
-    room, shrinks = allowed - float(rest), float(whole - rest)
-    if room <= 0:
-        return 1 if shrinks <= 0 and float(rest) <= allowed else None
-    needed = max(1, math.ceil(shrinks / room - 1e-9))
-    return needed if needed <= MOST_JUDGES else None
