@@ -68,7 +68,6 @@ class TestedBias:
 class JudgedValues:
     """Values of decisions and the truth by cell; penalties are reversed, so that higher favours the text."""
 
-    item_ids: tuple[str, ...]
     item: Codes  # item of each cell, shape `(n_cells,)`
     criterion: Codes  # criterion of each cell
     judges: tuple[str, ...]
@@ -99,7 +98,6 @@ def read_values(table: VotesTable, weights: Array) -> JudgedValues:
     human_cell, human_value = _human_labels(table, cells, penalty)
     answered = set(table.criterion[by_judge & (table.status == ANSWERED)].tolist())
     return JudgedValues(
-        item_ids=table.item_ids,
         item=cells.item,
         criterion=criterion,
         judges=table.judges,

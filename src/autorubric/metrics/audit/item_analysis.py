@@ -361,18 +361,6 @@ def item_analysis(  # noqa: PLR0913 - a public entry point with many options
     weights = replace(weights, by_item=weights.by_item[order])
     values = _values_of(table, rater)[order]
     sensitivity = weight_sensitivity(values, weights.by_item, float(spread), n_draws, resampling)
-    return _analyse(table, values, weights, resampling, rater, float(redundant_from), sensitivity)
-
-
-def _analyse(
-    table: VotesTable,
-    values: Array,
-    weights: RubricWeights,
-    resampling: Resampling,
-    rater: str,
-    threshold: float,
-    sensitivity: WeightSensitivity,
-) -> ItemAnalysis:
     names, reversal = distinct_names(table.criteria), weights.of_criterion < 0
     oriented = np.where(reversal, 1 - values, values)
     criteria = _criteria(table, values, oriented, weights, resampling)
@@ -381,8 +369,8 @@ def _analyse(
         rater=rater,
         n_items=int(np.count_nonzero(~np.isnan(values).all(axis=1))) if values.size else 0,
         criteria=criteria,
-        redundant=redundant_pairs(oriented, names, threshold, level),
-        threshold=threshold,
+        redundant=redundant_pairs(oriented, names, redundant_from, level),
+        threshold=float(redundant_from),
         dead=tuple(one.name for one in criteria if one.dead is not None),
         weights=sensitivity,
         alpha=alpha_of(oriented, confidence_level=level),

@@ -44,15 +44,13 @@ class ComparedRater:
 
 def compared_raters(table: VotesTable, cells: Cells) -> list[ComparedRater]:
     """Return the panel, followed by each judge."""
-    judges = [
-        ComparedRater(rater=one, kind="judge", cells=cells, column=cells.raters[one])
-        for one in _judges(table)
+    judges: list[Rater] = [("judge", name) for name in table.judges]
+    return [
+        ComparedRater(
+            rater=one, kind="panel" if one == PANEL else "judge", cells=cells, column=cells.raters[one]
+        )
+        for one in (PANEL, *judges)
     ]
-    return [ComparedRater(rater=PANEL, kind="panel", cells=cells, column=cells.raters[PANEL]), *judges]
-
-
-def _judges(table: VotesTable) -> list[Rater]:
-    return [("judge", name) for name in table.judges]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,7 +169,7 @@ def _compare_with_others(
     place, truths = rated.place[there], (majority[there], means[there])
     # The null character prevents a clash with a judge's name.
     rater: Rater = ("judge", "\0 the person")
-    judges: list[Rater] = [PANEL, *_judges(table)]
+    judges: list[Rater] = [PANEL, *(("judge", name) for name in table.judges)]
     small = _join_rows(table, mine, (rater, *judges), place, truths)
     cells = cells_of(small, modes)
     own_column = cells.raters[rater]
