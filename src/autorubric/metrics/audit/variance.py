@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, Unpack
@@ -24,13 +23,7 @@ from autorubric.metrics.audit.rubric_weights import weights_of
 from autorubric.metrics.core.contingency import divide
 from autorubric.metrics.core.estimate import RELATIVE_ZERO, Estimate, Reason
 from autorubric.metrics.core.label_table import table_of
-from autorubric.metrics.core.resampling import (
-    Ends,
-    Resampling,
-    ResamplingArguments,
-    check_number,
-    interval_of,
-)
+from autorubric.metrics.core.resampling import Resampling, ResamplingArguments, check_number, interval_of
 from autorubric.metrics.core.result import (
     FIGURE_COLUMNS,
     ResultBase,
@@ -56,7 +49,6 @@ class Plan:
     reason: Reason | None = None  # why there is no plan; None if there is one
     low: float | None = None  # limits of the interval of `reached`
     high: float | None = None
-    sure_judges: int | None = None  # fewest judges with which `low` reaches the target; None if unattainable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,8 +121,6 @@ class VarianceComponents(ResultBase):
                 reference=self.target - 1e-9,
                 quantity="Φ of the plan",
             )
-            if plan.sure_judges is not None and plan.sure_judges > plan.judges:
-                then += f"; {plan.sure_judges} judges reach it at the lower limit"
         return f"Reliability of the item scores: Φ = {format_estimate(phi)}; {then}."
 
     def _tables(self) -> list[Block]:
@@ -172,15 +162,12 @@ def _shares_table(studies: Mapping[str, GeneralisabilityStudy]) -> TableBlock:
 def _plans_table(studies: Mapping[str, GeneralisabilityStudy], target: float) -> TableBlock:
     rows: list[tuple[Cell, ...]] = [
         (
-            name, study.phi.value, one.judges, one.samples, one.reached, one.low, one.high, one.sure_judges,
-            one.reason or "",
+            name, study.phi.value, one.judges, one.samples, one.reached, one.low, one.high, one.reason or "",
         )
         for name, study in studies.items()
         for one in (study.plan,)
     ]  # fmt: skip
-    columns = (
-        "figure", "current Φ", "judges", "samples", "reached Φ", "low", "high", "judges at low", "reason",
-    )  # fmt: skip
+    columns = ("figure", "current Φ", "judges", "samples", "reached Φ", "low", "high", "reason")
     return TableBlock(title=f"Fewest votes needed to reach Φ = {target:g}", columns=columns, rows=tuple(rows))
 
 
@@ -209,8 +196,7 @@ def variance_components(
     (between items). All results are undefined with fewer than two items or three votes. Intervals resample
     items and keep the judges fixed, so with few judges they understate the uncertainty about other judges.
     The interval of a plan does not: it divides each mean square by draws of χ² / df (Weerahandi 1993), which
-    is exact in this sense for normal effects in a balanced design and approximate otherwise. `sure_judges` is
-    the number of judges with which its lower limit reaches `target`.
+    is exact in this sense for normal effects in a balanced design and approximate otherwise.
 
     Args:
         result: An `EvalResult`, or a long table of labels.
@@ -393,22 +379,9 @@ def _plan(
     judges, samples = int(judges_of[best[0]]), int(samples_of[best[1]])
     drawn = _draw_components(layout, effects, found, resampling)
 
-    def limits(judges: int) -> Ends:
-        return interval_of(
-            reliability(drawn, effects, Design(judges=judges, samples=samples), coefficient), resampling
-        )[0]
-
-    ends = limits(judges)
-    candidates = range(judges, MOST_JUDGES + 1 if judges_vary else judges + 1)
-    sure = bisect_left(candidates, True, key=lambda size: (limits(size).low or 0.0) >= target)
-    return Plan(
-        judges=judges,
-        samples=samples,
-        reached=float(reached[best]),
-        low=ends.low,
-        high=ends.high,
-        sure_judges=candidates[sure] if sure < len(candidates) else None,
-    )
+    design = Design(judges=judges, samples=samples)
+    ends, _ = interval_of(reliability(drawn, effects, design, coefficient), resampling)
+    return Plan(judges=judges, samples=samples, reached=float(reached[best]), low=ends.low, high=ends.high)
 
 
 def _draw_components(

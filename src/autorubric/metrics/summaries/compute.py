@@ -11,7 +11,7 @@ from typing import Any
 from autorubric.datasets.item import TruthRule
 from autorubric.errors import ArgumentError
 from autorubric.metrics.core.item_scores import PANEL, LabelledDataset, SupportsGradedRun, with_truth_rule
-from autorubric.metrics.core.read_votes import CannotAssessMode, Cells, Modes, NaMode, cells_of, read_votes
+from autorubric.metrics.core.read_votes import CannotAssessMode, Modes, NaMode, cells_of, read_votes
 from autorubric.metrics.core.resampling import IntervalOptions, check_choice
 from autorubric.metrics.core.result import (
     MetricValues,
@@ -218,26 +218,23 @@ def metrics_of_table(
     n_tied = table.n_tied_labels if table.n_people > 1 else None
     if n_tied:
         warnings.append(f"{n_tied} cells (item × criterion) are excluded because their human labels are tied")
+    levels = [criterion.level for criterion in cells.criteria]
+    by_level: dict[str, Any] = {
+        f"n_{one}_criteria": levels.count(one) for one in ("binary", "ordinal", "nominal", "interval")
+    }
     return MetricsResult(
         **{one.name: getattr(panel, one.name) for one in fields(RaterMetrics)},
         per_judge={one.judge_id: one for one, _ in found.values() if isinstance(one, JudgeMetrics)},
         n_items=n_items,
         n_tied_labels=n_tied,
-        **_counts(cells),
+        n_criteria=sum(by_level.values()),
+        **by_level,
         cannot_assess=modes.cannot_assess,
         na_mode=modes.na,
         confidence_level=options.confidence_level,
         seed=options.seed if bootstrap else 0,
         warnings=tuple(fold_warnings(warnings)),
     )
-
-
-def _counts(cells: Cells) -> dict[str, Any]:
-    levels = [criterion.level for criterion in cells.criteria]
-    by_level = {
-        f"n_{name}_criteria": levels.count(name) for name in ("binary", "ordinal", "nominal", "interval")
-    }
-    return {"n_criteria": sum(by_level.values()), **by_level}
 
 
 _MATRICES_SHOWN = 12

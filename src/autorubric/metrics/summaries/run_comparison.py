@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import combinations
 from statistics import fmean
 from typing import Any, Literal, NamedTuple, TypeAlias, Unpack
@@ -243,20 +242,18 @@ class _RaterComparisons:
 
     def of(self, a: Rater, b: Rater) -> JudgeComparison:
         """Compare two raters on the cells that both answered, excluding ties if one is the panel."""
-        truth, first, second = self.cells.truth, self.cells.raters[a], self.cells.raters[b]
+        errors = [self._errors(one) for one in (a, b)]
         if PANEL in (a, b):
-            first, second = (one.only(~self.cells.tied) for one in (first, second))
-        compare = partial(
-            compare_judges,
+            errors = [np.where(self.cells.tied, np.nan, one) for one in errors]
+        return compare_judges(
+            np.zeros(len(self.cells.item)),
+            *errors,
+            stat=self.stat,
+            scale=None if self.stat == "mae" else Binary(),
             method="permutation",
             n_permutations=self.n_permutations,
             **self.options.arguments(self.cells.item),
         )
-        if self.stat == "mae":
-            return compare(truth.value, first.value, second.value, stat="mae")
-        labels = np.where(self.labelled, 1.0, np.nan)
-        right = [np.where(one.code >= 0, one.code == truth.code, np.nan) for one in (first, second)]
-        return compare(labels, right[0], right[1], stat="accuracy", scale=Binary())
 
     def best(self, judges: list[Rater]) -> Rater | None:
         """Return the judge with the best metric on the cells that all answered; None if undefined.
