@@ -447,9 +447,7 @@ def _by_id(run: OwnedRun) -> dict[str, _Graded]:
     else:
         for one in run.item_results:
             report = one.report
-            found[one.item_idx] = (
-                _Graded(None, None) if report is None else _Graded(report.score, report.report)
-            )
+            found[one.item_idx] = _Graded(report.score, report.report) if report else _Graded(None, None)
     ids = _item_ids(run.dataset)
     return {ids[at]: graded for at, graded in found.items()}
 
