@@ -183,9 +183,7 @@ def test_the_plan_has_an_interval() -> None:
     found = variance_components(value_rows(np.clip(np.rint(3 + votes), 1, 5).astype(int)), n_resamples=200)
     score = found.score.plan
     assert number(score.low) < 0.8 <= number(score.reached) < number(score.high)
-    assert number(score.sure_judges) > number(score.judges)
     assert f"may reach 0.8, which is not shown (Φ of the plan {score.reached:.3f} [" in found.summary()
-    assert f"{score.sure_judges} judges reach it at the lower limit" in " ".join(found.summary().split())
 
 
 def test_phi_by_brennans_formula() -> None:

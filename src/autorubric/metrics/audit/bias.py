@@ -97,12 +97,12 @@ class BiasReport(ResultBase):
 
     def _sentence(self) -> str:
         """Name the most significant bias, if it withstands the wrong labels that are possible."""
-        tested: list[tuple[float, float, str, str, TestedBias]] = []
-        for judge, one in self.per_judge.items():
-            for kind in BIASES:
-                bias: TestedBias = getattr(one, kind)
-                if bias.adjusted_p_value is not None and bias.cautious_p_value is not None:
-                    tested.append((bias.cautious_p_value, bias.adjusted_p_value, judge, kind, bias))
+        tested = [
+            (bias.cautious_p_value, bias.adjusted_p_value, judge, kind, bias)
+            for judge, one in self.per_judge.items()
+            for kind in BIASES
+            if (bias := getattr(one, kind)).p_value is not None
+        ]
         if not tested:
             return "No bias could be tested; the tables give the reasons."
         # Unadjusted p-values break ties between adjusted ones.

@@ -68,7 +68,6 @@ class TestedBias:
 class JudgedValues:
     """Values of decisions and the truth by cell; penalties are reversed, so that higher favours the text."""
 
-    item_ids: tuple[str, ...]
     item: Codes  # item of each cell, shape `(n_cells,)`
     criterion: Codes  # criterion of each cell
     judges: tuple[str, ...]
@@ -99,7 +98,6 @@ def read_values(table: VotesTable, weights: Array) -> JudgedValues:
     human_cell, human_value = _human_labels(table, cells, penalty)
     answered = set(table.criterion[by_judge & (table.status == ANSWERED)].tolist())
     return JudgedValues(
-        item_ids=table.item_ids,
         item=cells.item,
         criterion=criterion,
         judges=table.judges,
@@ -193,13 +191,9 @@ class BiasTests:
 
         def fit(share: float) -> tuple[float, float, float] | None:
             cell, _, truth, weight = strata.with_wrong_labels(share)
-            x, error, group = truth - 0.5, value[there][cell] - truth, criterion[cell]
-            squares = np.bincount(group, weight * x * x)
-            room = np.where(squares > _NOTHING, squares, np.inf)
-            # The constant 1 and the error after the slopes are projected out.
-            part = 1 - x * (np.bincount(group, weight * x) / room)[group]
-            rest = error - x * (np.bincount(group, weight * x * error) / room)[group]
-            return _fit(part, rest, weight, group, item[cell], x * x / room[group])
+            # Slopes on the truth are projected out of the constant and the errors.
+            ones, error = np.ones(len(cell)), value[there][cell] - truth
+            return _fit(ones, error, truth - 0.5, weight, criterion[cell], item[cell])
 
         return self._test(fit, _LENIENCY, "single_class", there)
 
@@ -248,14 +242,10 @@ class BiasTests:
 
         def fit(share: float) -> tuple[float, float, float] | None:
             cell, group, truth, weight = strata.with_wrong_labels(share)
-            size = np.bincount(group, weight)
             # A stratum without texts of its own is left out.
-            room = np.where(size > 1 - _NOTHING, size, np.inf)
-            x, y = property_of[cell], value[cell] - truth * is_error
-            part = x - (np.bincount(group, weight * x) / room)[group]
-            rest = y - (np.bincount(group, weight * y) / room)[group]
-            part = np.where(np.isinf(room)[group], 0.0, part)
-            return _fit(part, rest, weight, group, item[cell], 1 / room[group])
+            weight = np.where(np.bincount(group, weight)[group] > 1 - _NOTHING, weight, 0.0)
+            error = value[cell] - truth * is_error
+            return _fit(property_of[cell], error, np.ones(len(cell)), weight, group, item[cell])
 
         return self._test(fit, text, reason, there)
 
@@ -296,14 +286,18 @@ _NOTHING = 1e-9
 
 
 def _fit(
-    part: Array, rest: Array, weight: Array, group: Codes, item: Codes, leverage: Array
+    x: Array, y: Array, base: Array, weight: Array, group: Codes, item: Codes
 ) -> tuple[float, float, float] | None:
-    """Regress `rest` on `part`, two columns without what the intercept or slope of their `group` explains.
+    """Regress y on x with one coefficient of `base` per group; return slope, standard error and df.
 
     The variance, clustered by item, is the larger of that under no effect, as in the score test of two
     proportions, and the leverage-corrected sandwich (HC3). The degrees of freedom are the effective number of
     items minus one.
     """
+    squares = np.bincount(group, weight * base * base)
+    room = np.where(squares > _NOTHING, squares, np.inf)
+    part, rest = (one - base * (np.bincount(group, weight * base * one) / room)[group] for one in (x, y))
+    leverage = base * base / room[group]
     weighted = weight * part
     total = float((weighted * part).sum())
     if total < _NOTHING:

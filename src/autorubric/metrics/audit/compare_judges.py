@@ -338,39 +338,29 @@ def compare_judges(  # noqa: PLR0913 - a public entry point with many options
     chosen = _check_stat(stat, method, weights, options)
     check_number("n_permutations", n_permutations, "[1, inf)", whole=True)
     triples = read_triples((truth, a, b), chosen, scale, options)
-    return _compare(triples, chosen, method, weights, max(options.n_resamples, n_permutations), options)
-
-
-def _compare(
-    triples: Triples,
-    stat: AnyStat,
-    method: ComparisonMethod,
-    weights: Weights,
-    n_permutations: int,
-    options: IntervalOptions,
-) -> JudgeComparison:
     # All draws use one seed, which a generator supplies, so that they see the same resamples.
     rng = options.rng
     seed = int(rng.integers(2**63 - 1)) if isinstance(rng, np.random.Generator) else rng
-    options = replace(options, rng=seed, cluster=triples.cluster)
-    plain = paired_metric(triples, stat, weights)
+    fixed: IntervalOptions = replace(options, rng=seed, cluster=triples.cluster)
+    plain = paired_metric(triples, chosen, weights)
     # The better judge comes first, so that exchanging the judges only changes signs.
     swap = triples.n > 0 and bool(plain.difference(plain.units.total()[None, :])[0] < 0)
     ordered = replace(triples, a=triples.b, b=triples.a) if swap else triples
-    metric = paired_metric(ordered, stat, weights) if swap else plain
-    difference = estimate_difference(metric, ordered, options, adjusted_wald=method.startswith("mcnemar"))
+    metric = paired_metric(ordered, chosen, weights) if swap else plain
+    difference = estimate_difference(metric, ordered, fixed, adjusted_wald=method.startswith("mcnemar"))
     # Closed-form tests keep the order of the judges, because their statistic has a sign.
-    test = _run_test(
-        metric, difference, triples if method in _STATS_OF else ordered, method, n_permutations, options
-    )
+    tested = triples if method in _STATS_OF else ordered
+    n_swaps = max(options.n_resamples, n_permutations)
+    test = _run_test(metric, difference, tested, method, n_swaps, fixed)
+    negated = replace(difference.map(lambda value: 0.0 - value), se=difference.se)
     only_a, only_b = test.discordant or (None, None)
-    of_a, of_b = side_estimates(triples, plain, stat, weights, options)
+    of_a, of_b = side_estimates(triples, plain, chosen, weights, fixed)
     return JudgeComparison(
-        difference=negate(difference) if swap else difference,
+        difference=negated if swap else difference,
         p_value=test.p_value,
         a=of_a,
         b=of_b,
-        stat=plain.name if callable(stat) else stat,
+        stat=plain.name if callable(chosen) else chosen,
         method=method,
         test=test.words,
         n=triples.n,
@@ -459,10 +449,3 @@ def adjusted_wald_ends(figure: Figure, units: Units, value: float, confidence_le
     se = math.sqrt(max(0.0, float((units.counts * (apart - value) ** 2).sum()))) / n
     centre = only_a - only_b
     return Ends(max(-1.0, centre - half), min(1.0, centre + half), se)
-
-
-def negate(found: Estimate) -> Estimate:
-    value, low, high = (
-        None if number is None else 0.0 - number for number in (found.value, found.high, found.low)
-    )
-    return replace(found, value=value, low=low, high=high)

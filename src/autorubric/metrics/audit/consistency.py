@@ -166,19 +166,6 @@ def self_consistency(
     if scale is not None or order is not None or cluster is not None:
         raise ArgumentError("scale, order and cluster can only be passed with a table of ratings")
     tables = tables_of_votes(table_of(ratings, dataset))
-    return _measure_judges(tables, resampling)
-
-
-def _is_result(ratings: Any) -> bool:
-    """Return whether the argument is a run or a long table, whose rows have keys, rather than ratings."""
-    if isinstance(ratings, VotesTable | SupportsGradedRun):
-        return True
-    if is_frame(ratings):
-        return any(name in ratings.columns for name in NEEDED)
-    return isinstance(ratings, list | tuple) and bool(ratings) and isinstance(ratings[0], Mapping)
-
-
-def _measure_judges(tables: Sequence[RepeatTable], resampling: Resampling) -> SelfConsistency:
     judges = list(dict.fromkeys(table.judge for table in tables))
     groups = [[at for at, table in enumerate(tables) if table.judge == judge] for judge in judges]
     whole, *found = _measure_tables(tables, resampling, groups)
@@ -188,6 +175,15 @@ def _measure_judges(tables: Sequence[RepeatTable], resampling: Resampling) -> Se
         for judge, one, group in zip(judges, by_judge, groups, strict=True)
     }
     return replace(whole, per_judge=per_judge)
+
+
+def _is_result(ratings: Any) -> bool:
+    """Return whether the argument is a run or a long table, whose rows have keys, rather than ratings."""
+    if isinstance(ratings, VotesTable | SupportsGradedRun):
+        return True
+    if is_frame(ratings):
+        return any(name in ratings.columns for name in NEEDED)
+    return isinstance(ratings, list | tuple) and bool(ratings) and isinstance(ratings[0], Mapping)
 
 
 def _measure_tables(

@@ -46,7 +46,7 @@ from autorubric.metrics.core.result import (
 from autorubric.metrics.core.scales import Array
 from autorubric.metrics.core.votes_table import VotesTable, distinct_names, order_by_id
 from autorubric.metrics.core.wording import compare_in_words, difference_of
-from autorubric.metrics.figures.correlation import pearson
+from autorubric.metrics.figures.correlation import pearson, pearson_of
 from autorubric.metrics.figures.icc import cronbach_alpha
 from autorubric.support.blocks import Block, Cell, TableBlock
 
@@ -271,7 +271,11 @@ def redundant_pairs(
     values: Array, names: Sequence[str], threshold: float, confidence_level: float
 ) -> tuple[RedundantPair, ...]:
     """Return the pairs of criteria with |r| at or above the threshold, in order of decreasing |r|."""
-    n, r = _correlation_matrix(values)
+    there = (~np.isnan(values)).astype(float)
+    # Centring keeps constant columns from varying by rounding.
+    x = np.where(there > 0, values - mean_of_defined(values, axis=0), 0.0)
+    n, first, square = there.T @ there, x.T @ there, (x * x).T @ there
+    r = pearson_of(np.stack([n, first, first.T, square, square.T, x.T @ x], axis=-1))
     tested = np.triu(n >= FEWEST_PAIRS, 1)
     level = 1 - (1 - confidence_level) / max(int(tested.sum()), 1)
     found = [
@@ -297,22 +301,6 @@ def _correlation(values: Array, confidence_level: float) -> Estimate:
     method = f"{found.method}; Fisher's z with influences, {confidence_level:.5g}"
     ends = Ends(math.tanh(math.atanh(r) - half), math.tanh(math.atanh(r) + half), se * (1 - r * r))
     return Estimate(found.value, *ends.extend_to(float(found)), n, method)
-
-
-def _correlation_matrix(values: Array) -> tuple[Array, Array]:
-    """Return the number of common items and Pearson's r for every pair of columns; r is 0 if undefined."""
-    there = (~np.isnan(values)).astype(float)
-    # Centring keeps constant columns from varying by rounding.
-    centre = np.where(
-        there.sum(0) > 0, np.where(there > 0, values, 0.0).sum(0) / np.maximum(there.sum(0), 1), 0.0
-    )
-    x = np.where(there > 0, values - centre, 0.0)
-    n = there.T @ there
-    first, square, safe = x.T @ there, (x * x).T @ there, np.maximum(n, 1.0)
-    product = x.T @ x - first * first.T / safe
-    left, right = square - first**2 / safe, square.T - first.T**2 / safe
-    room = np.sqrt(np.maximum(left, 0.0) * np.maximum(right, 0.0))
-    return n, np.where(room > 1e-12, product / np.where(room > 1e-12, room, 1.0), 0.0)
 
 
 def item_analysis(  # noqa: PLR0913 - a public entry point with many options
@@ -373,18 +361,6 @@ def item_analysis(  # noqa: PLR0913 - a public entry point with many options
     weights = replace(weights, by_item=weights.by_item[order])
     values = _values_of(table, rater)[order]
     sensitivity = weight_sensitivity(values, weights.by_item, float(spread), n_draws, resampling)
-    return _analyse(table, values, weights, resampling, rater, float(redundant_from), sensitivity)
-
-
-def _analyse(
-    table: VotesTable,
-    values: Array,
-    weights: RubricWeights,
-    resampling: Resampling,
-    rater: str,
-    threshold: float,
-    sensitivity: WeightSensitivity,
-) -> ItemAnalysis:
     names, reversal = distinct_names(table.criteria), weights.of_criterion < 0
     oriented = np.where(reversal, 1 - values, values)
     criteria = _criteria(table, values, oriented, weights, resampling)
@@ -393,8 +369,8 @@ def _analyse(
         rater=rater,
         n_items=int(np.count_nonzero(~np.isnan(values).all(axis=1))) if values.size else 0,
         criteria=criteria,
-        redundant=redundant_pairs(oriented, names, threshold, level),
-        threshold=threshold,
+        redundant=redundant_pairs(oriented, names, redundant_from, level),
+        threshold=float(redundant_from),
         dead=tuple(one.name for one in criteria if one.dead is not None),
         weights=sensitivity,
         alpha=alpha_of(oriented, confidence_level=level),

@@ -113,7 +113,9 @@ def mean_estimate(values: Array, item: Codes, confidence_level: float, method: s
     text = f"{method}; t interval over items, {confidence_level:.0%}"
     if not len(kept):
         return Estimate.undefined("no_pairs", method=text)
-    mean, effects = mean_and_influences(kept, members)
+    mean = float(kept.mean())
+    # The contribution of each item's deviations to the mean.
+    effects = np.bincount(members, weights=kept - mean) / len(kept)
     if len(effects) < 2:
         return Estimate(mean, n=len(kept), method=text, reason="too_few_units")
     se, scale = standard_error(effects, len(effects)), float(np.abs(kept).max())
@@ -142,12 +144,6 @@ def with_t_interval(found: Estimate, n_units: int, confidence_level: float, boun
     method = found.method.replace("percentile bootstrap", "t with bootstrap standard error")
     low, high = max(found.value - half, -bound), min(found.value + half, bound)
     return replace(found, low=low, high=high, se=se, method=method)
-
-
-def mean_and_influences(values: Array, members: Codes) -> tuple[float, Array]:
-    """Return the mean and the contribution of each cluster's deviations to it, shape `(n_clusters,)`."""
-    mean = float(values.mean())
-    return mean, np.bincount(members, weights=values - mean) / len(values)
 
 
 def widen_at_bound(share: Estimate, n_units: int, confidence_level: float) -> Estimate:

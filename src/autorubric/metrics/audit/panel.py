@@ -210,10 +210,7 @@ def panel_audit(
     """
     check_number("epsilon", epsilon, "[0, inf)", hint="such as 0.02")
     votes = read_labelled_votes(table_of(result, dataset))
-    return _audit(votes, float(epsilon), Resampling(**resampling).with_fixed_seed())
-
-
-def _audit(votes: LabelledVotes, epsilon: float, options: Resampling) -> PanelAudit:
+    options = Resampling(**resampling).with_fixed_seed()
     usable = votes.labelled & votes.answered.any(axis=1)
     complete = votes.labelled & votes.answered.all(axis=1) & bool(votes.judges)
     labelled = int(np.count_nonzero(votes.labelled))
@@ -231,7 +228,7 @@ def _audit(votes: LabelledVotes, epsilon: float, options: Resampling) -> PanelAu
         n_complete=int(np.count_nonzero(complete)),
         coverage=int(np.count_nonzero(complete)) / labelled if labelled else None,
         left_out=votes.left_out,
-        epsilon=epsilon,
+        epsilon=float(epsilon),
         panel=panel,
         per_judge=per_judge,
         correlations=errors.pairs,

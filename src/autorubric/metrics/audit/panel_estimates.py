@@ -22,13 +22,7 @@ from autorubric.metrics.core.intervals import t_quantile
 from autorubric.metrics.core.read_votes import Cells, Column, Modes, cells_of
 from autorubric.metrics.core.resampling import Resampling
 from autorubric.metrics.core.scales import Array, Codes
-from autorubric.metrics.core.votes_table import (
-    MeasuredCriterion,
-    VotesTable,
-    distinct_names,
-    order_by_id,
-    rank_by_id,
-)
+from autorubric.metrics.core.votes_table import MeasuredCriterion, VotesTable, distinct_names, rank_by_id
 from autorubric.metrics.figures.dawid_skene import dawid_skene
 
 _PARTS = 6
@@ -38,12 +32,11 @@ _PARTS = 6
 class LabelledVotes:
     """Judges' decisions and labels by cell, where a cell is one criterion of one item."""
 
-    criteria: tuple[MeasuredCriterion, ...]
     names: tuple[str, ...]  # unique name of each criterion
     by_value: Array  # whether answers to each criterion are averaged as values, shape `(n_criteria,)`
     left_out: tuple[str, ...]  # criteria whose answers are numbers without a range, or text
-    item_ids: tuple[str, ...]  # in order
-    item: Codes  # of each cell, shape `(n_cells,)`
+    n_items: int
+    item: Codes  # of each cell, in the order of ids, shape `(n_cells,)`
     criterion: Codes  # of each cell
     judges: tuple[str, ...]
     code: Codes  # category of each judge's answer, shape `(n_cells, n_judges)`; -1 if missing
@@ -78,7 +71,7 @@ class LabelledVotes:
 
     def sum_common(self, columns: Sequence[Array]) -> Array:
         """Sum columns of cells that all columns have, by item and criterion, `(n_items, n_columns * C)`."""
-        shape = (len(self.item_ids), len(self.names))
+        shape = (self.n_items, len(self.names))
         common = ~np.isnan(np.stack(columns)).any(axis=0)
         flat, size = self.item * shape[1] + self.criterion, shape[0] * shape[1]
         sums = [np.bincount(flat, weights=np.where(common, one, 0.0), minlength=size) for one in columns]
@@ -95,11 +88,10 @@ def read_labelled_votes(table: VotesTable) -> LabelledVotes:
     usable = np.array([not _is_unusable(cells, at, columns) for at in range(len(names))], dtype=bool)
     kept = usable[criterion] if len(criterion) else np.zeros(0, dtype=bool)
     return LabelledVotes(
-        criteria=cells.criteria,
         names=names,
         by_value=by_value,
         left_out=tuple(name for name, fits in zip(names, usable, strict=True) if not fits),
-        item_ids=tuple(table.item_ids[at] for at in order_by_id(table.item_ids)),
+        n_items=table.n_items,
         item=rank_by_id(table.item_ids)[cells.item[kept]],
         criterion=criterion[kept],
         judges=table.judges,
@@ -350,8 +342,7 @@ def estimate_credits(
 def split_items(votes: LabelledVotes, complete: Array, resampling: Resampling) -> tuple[Array, Array]:
     """Split the items, ordered by id, at random into those to choose on and those to report on."""
     there = np.unique(votes.item[complete])
-    ordered = there[np.argsort([votes.item_ids[at] for at in there])] if len(there) else there
-    shuffled = resampling.generator().permutation(ordered)
+    shuffled = resampling.generator().permutation(there)
     half = len(shuffled) // 2
     return np.sort(shuffled[:half]), np.sort(shuffled[half:])
 
@@ -370,12 +361,8 @@ def choose_smallest(
     votes: LabelledVotes, epsilon: float, parts: tuple[Array, Array], resampling: Resampling, reason: Reason
 ) -> PanelChoice:
     """Choose the smallest panel within `epsilon` of all judges."""
-    k = len(votes.judges)
-    search: Search = "exhaustive" if k <= EXHAUSTIVE_UP_TO else "greedy"
-    found = None
-    if len(parts[0]) and k:
-        find = _search_all if search == "exhaustive" else _search_greedily
-        found = find(_on_items(votes, parts[0]), epsilon)
+    search: Search = "exhaustive" if len(votes.judges) <= EXHAUSTIVE_UP_TO else "greedy"
+    found = _search_panel(_on_items(votes, parts[0]), epsilon, search) if len(parts[0]) else None
     return _evaluate_choice(votes, found, parts, resampling, search, reason)
 
 
@@ -393,28 +380,16 @@ def _mean_credit(votes: LabelledVotes, members: Sequence[int]) -> float:
     return float(mean_of_defined(divide(credit, counts)))
 
 
-def _search_all(votes: LabelledVotes, epsilon: float) -> tuple[int, ...] | None:
-    """Return the best panel of the smallest size that is within `epsilon`."""
-    k = len(votes.judges)
-    wanted = _mean_credit(votes, range(k)) - epsilon
-    for size in range(1, k + 1):
-        panels = list(combinations(range(k), size))
-        figures = [_mean_credit(votes, panel) for panel in panels]
-        best = int(np.argmax(figures))
-        if figures[best] >= wanted - 1e-12:
-            return panels[best]
-    return None
-
-
-def _search_greedily(votes: LabelledVotes, epsilon: float) -> tuple[int, ...] | None:
-    """Add the judge that helps most, one at a time, until the panel is within `epsilon`."""
+def _search_panel(votes: LabelledVotes, epsilon: float, search: Search) -> tuple[int, ...]:
+    """Return the best panel of the smallest size within `epsilon`, or add the judge that helps most."""
     k = len(votes.judges)
     wanted = _mean_credit(votes, range(k)) - epsilon
     chosen: tuple[int, ...] = ()
-    while len(chosen) < k:
-        left = [at for at in range(k) if at not in chosen]
-        figures = [_mean_credit(votes, (*chosen, at)) for at in left]
-        chosen = (*chosen, left[int(np.argmax(figures))])
+    for size in range(1, k + 1):
+        grown = ((*chosen, at) for at in range(k) if at not in chosen)
+        panels = list(combinations(range(k), size) if search == "exhaustive" else grown)
+        figures = [_mean_credit(votes, panel) for panel in panels]
+        chosen = panels[int(np.argmax(figures))]
         if max(figures) >= wanted - 1e-12:
             break
     return tuple(sorted(chosen))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, Unpack
@@ -24,13 +23,7 @@ from autorubric.metrics.audit.rubric_weights import weights_of
 from autorubric.metrics.core.contingency import divide
 from autorubric.metrics.core.estimate import RELATIVE_ZERO, Estimate, Reason
 from autorubric.metrics.core.label_table import table_of
-from autorubric.metrics.core.resampling import (
-    Ends,
-    Resampling,
-    ResamplingArguments,
-    check_number,
-    interval_of,
-)
+from autorubric.metrics.core.resampling import Resampling, ResamplingArguments, check_number, interval_of
 from autorubric.metrics.core.result import (
     FIGURE_COLUMNS,
     ResultBase,
@@ -40,7 +33,7 @@ from autorubric.metrics.core.result import (
     format_notes,
     titled_figures,
 )
-from autorubric.metrics.core.scales import Array
+from autorubric.metrics.core.scales import Array, Codes
 from autorubric.metrics.core.votes_table import order_by_id
 from autorubric.metrics.core.wording import compare_in_words
 from autorubric.support.blocks import Block, Cell, TableBlock
@@ -56,7 +49,6 @@ class Plan:
     reason: Reason | None = None  # why there is no plan; None if there is one
     low: float | None = None  # limits of the interval of `reached`
     high: float | None = None
-    sure_judges: int | None = None  # fewest judges with which `low` reaches the target; None if unattainable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,8 +121,6 @@ class VarianceComponents(ResultBase):
                 reference=self.target - 1e-9,
                 quantity="Φ of the plan",
             )
-            if plan.sure_judges is not None and plan.sure_judges > plan.judges:
-                then += f"; {plan.sure_judges} judges reach it at the lower limit"
         return f"Reliability of the item scores: Φ = {format_estimate(phi)}; {then}."
 
     def _tables(self) -> list[Block]:
@@ -172,15 +162,12 @@ def _shares_table(studies: Mapping[str, GeneralisabilityStudy]) -> TableBlock:
 def _plans_table(studies: Mapping[str, GeneralisabilityStudy], target: float) -> TableBlock:
     rows: list[tuple[Cell, ...]] = [
         (
-            name, study.phi.value, one.judges, one.samples, one.reached, one.low, one.high, one.sure_judges,
-            one.reason or "",
+            name, study.phi.value, one.judges, one.samples, one.reached, one.low, one.high, one.reason or "",
         )
         for name, study in studies.items()
         for one in (study.plan,)
     ]  # fmt: skip
-    columns = (
-        "figure", "current Φ", "judges", "samples", "reached Φ", "low", "high", "judges at low", "reason",
-    )  # fmt: skip
+    columns = ("figure", "current Φ", "judges", "samples", "reached Φ", "low", "high", "reason")
     return TableBlock(title=f"Fewest votes needed to reach Φ = {target:g}", columns=columns, rows=tuple(rows))
 
 
@@ -209,8 +196,7 @@ def variance_components(
     (between items). All results are undefined with fewer than two items or three votes. Intervals resample
     items and keep the judges fixed, so with few judges they understate the uncertainty about other judges.
     The interval of a plan does not: it divides each mean square by draws of χ² / df (Weerahandi 1993), which
-    is exact in this sense for normal effects in a balanced design and approximate otherwise. `sure_judges` is
-    the number of judges with which its lower limit reaches `target`.
+    is exact in this sense for normal effects in a balanced design and approximate otherwise.
 
     Args:
         result: An `EvalResult`, or a long table of labels.
@@ -329,8 +315,8 @@ MOST_JUDGES = 1000
 class Design:
     """The numbers of judges, samples and orders in a mean, which may be fractional if they are averages."""
 
-    judges: float = 1.0
-    samples: float = 1.0  # of a judge in each order
+    judges: float | Codes = 1.0
+    samples: float | Codes = 1.0  # of a judge in each order
     orders: float = 1.0
 
 
@@ -380,37 +366,22 @@ def _plan(
     judges_vary, repeats = layout.shape[1] > 1, layout.has_repeats
     if not judges_vary and not repeats:
         return _no_plan("no_repeats")
-    best: tuple[int, int, float] | None = None
-    for samples in range(1, (MOST_SAMPLES if judges_vary else MOST_JUDGES) + 1 if repeats else 2):
-        judges = _judges_needed(values, effects, target, coefficient, samples) if judges_vary else 1
-        if judges is None:
-            continue
-        reached = float(reliability(values, effects, Design(judges=judges, samples=samples), coefficient))
-        if reached < target - 1e-9:
-            continue
-        if best is None or (judges * samples, judges) < (best[0] * best[1], best[0]):
-            best = (judges, samples, reached)
-    if best is None:
+    most = MOST_SAMPLES if judges_vary else MOST_JUDGES
+    judges_of = np.arange(1, MOST_JUDGES + 1 if judges_vary else 2)
+    samples_of = np.arange(1, most + 1 if repeats else 2)
+    plans = Design(judges=judges_of[:, None], samples=samples_of)
+    reached = reliability(values, effects, plans, coefficient)
+    votes = np.where(reached < target - 1e-9, np.inf, judges_of[:, None] * samples_of)
+    if np.isinf(votes).all():
         return _no_plan("unattainable")
-    judges, samples, reached = best
+    # The first of the plans with the fewest votes has the fewest judges.
+    best = np.unravel_index(votes.argmin(), votes.shape)
+    judges, samples = int(judges_of[best[0]]), int(samples_of[best[1]])
     drawn = _draw_components(layout, effects, found, resampling)
 
-    def limits(judges: int) -> Ends:
-        return interval_of(
-            reliability(drawn, effects, Design(judges=judges, samples=samples), coefficient), resampling
-        )[0]
-
-    ends = limits(judges)
-    candidates = range(judges, MOST_JUDGES + 1 if judges_vary else judges + 1)
-    sure = bisect_left(candidates, True, key=lambda size: (limits(size).low or 0.0) >= target)
-    return Plan(
-        judges=judges,
-        samples=samples,
-        reached=reached,
-        low=ends.low,
-        high=ends.high,
-        sure_judges=candidates[sure] if sure < len(candidates) else None,
-    )
+    design = Design(judges=judges, samples=samples)
+    ends, _ = interval_of(reliability(drawn, effects, design, coefficient), resampling)
+    return Plan(judges=judges, samples=samples, reached=float(reached[best]), low=ends.low, high=ends.high)
 
 
 def _draw_components(
@@ -431,19 +402,3 @@ def _draw_components(
     squares = np.maximum(expected @ np.array([one.raw for one in found], dtype=float), 0.0)
     chi = resampling.generator().chisquare(df, size=(resampling.n_resamples, len(df)))
     return np.maximum(np.linalg.solve(expected, (squares * df / chi).T).T, 0.0)
-
-
-def _judges_needed(
-    values: Array, effects: list[Effect], target: float, coefficient: Coefficient, samples: int
-) -> int | None:
-    """Solve n_j ≥ (error that judges average out) / (σ²_p (1 - ρ) / ρ - error that remains)."""
-    (true, whole), (_, rest) = (
-        _true_and_error(values, effects, Design(judges=judges, samples=float(samples)), coefficient)
-        for judges in (1.0, 1e300)
-    )
-    allowed = float(true) * (1 - target) / target
-    room, shrinks = allowed - float(rest), float(whole - rest)
-    if room <= 0:
-        return 1 if shrinks <= 0 and float(rest) <= allowed else None
-    needed = max(1, math.ceil(shrinks / room - 1e-9))
-    return needed if needed <= MOST_JUDGES else None

@@ -44,15 +44,13 @@ class ComparedRater:
 
 def compared_raters(table: VotesTable, cells: Cells) -> list[ComparedRater]:
     """Return the panel, followed by each judge."""
-    judges = [
-        ComparedRater(rater=one, kind="judge", cells=cells, column=cells.raters[one])
-        for one in _judges(table)
+    judges: list[Rater] = [("judge", name) for name in table.judges]
+    return [
+        ComparedRater(
+            rater=one, kind="panel" if one == PANEL else "judge", cells=cells, column=cells.raters[one]
+        )
+        for one in (PANEL, *judges)
     ]
-    return [ComparedRater(rater=PANEL, kind="panel", cells=cells, column=cells.raters[PANEL]), *judges]
-
-
-def _judges(table: VotesTable) -> list[Rater]:
-    return [("judge", name) for name in table.judges]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,7 +169,7 @@ def _compare_with_others(
     place, truths = rated.place[there], (majority[there], means[there])
     # The null character prevents a clash with a judge's name.
     rater: Rater = ("judge", "\0 the person")
-    judges: list[Rater] = [PANEL, *_judges(table)]
+    judges: list[Rater] = [PANEL, *(("judge", name) for name in table.judges)]
     small = _join_rows(table, mine, (rater, *judges), place, truths)
     cells = cells_of(small, modes)
     own_column = cells.raters[rater]
@@ -201,11 +199,11 @@ def _join_rows(
     theirs = [_rows_on_cells(table, rater, mine) for rater in raters[1:]]
     rows = np.concatenate([mine, *theirs])
     who = np.repeat(np.arange(1, len(raters) + 1), [len(mine), *map(len, theirs)])
-    values = _answer_values(table)
+    answers = [() if one.level == "ranking" else one.answers for one in table.criteria]
     from_code = np.array(
         [
-            values[int(criterion)][int(code)] if code >= 0 and criterion in values else np.nan
-            for criterion, code in zip(place[:, 1], majority, strict=True)
+            answers[at][code].value if answers[at] and code >= 0 else None
+            for at, code in zip(place[:, 1].tolist(), majority.tolist(), strict=True)
         ],
         dtype=float,
     )
@@ -240,12 +238,3 @@ def _rows_on_cells(table: VotesTable, rater: Rater, mine: Codes) -> Codes:
     n_items = max(table.n_items, 1)
     keys, wanted = (table.criterion[one] * n_items + table.item[one] for one in (rows, mine))
     return rows[np.isin(keys, wanted)]
-
-
-def _answer_values(table: VotesTable) -> dict[int, list[float]]:
-    """Return the values of the declared answers, by position of the criterion."""
-    return {
-        at: [np.nan if answer.value is None else answer.value for answer in criterion.answers]
-        for at, criterion in enumerate(table.criteria)
-        if criterion.answers and criterion.level != "ranking"
-    }

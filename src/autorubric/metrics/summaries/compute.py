@@ -11,7 +11,7 @@ from typing import Any
 from autorubric.datasets.item import TruthRule
 from autorubric.errors import ArgumentError
 from autorubric.metrics.core.item_scores import PANEL, LabelledDataset, SupportsGradedRun, with_truth_rule
-from autorubric.metrics.core.read_votes import CannotAssessMode, Cells, Modes, NaMode, cells_of, read_votes
+from autorubric.metrics.core.read_votes import CannotAssessMode, Modes, NaMode, cells_of, read_votes
 from autorubric.metrics.core.resampling import IntervalOptions, check_choice
 from autorubric.metrics.core.result import (
     MetricValues,
@@ -87,7 +87,30 @@ class MetricsResult(RaterMetrics, ResultBase):
 
     def blocks(self) -> list[Block]:
         """Return the metrics as content blocks for the text, HTML and LaTeX renderers."""
-        return metric_blocks(self, self.per_judge, self.n_items, self.warnings)
+        blocks: list[Block] = [
+            _overview(self, self.n_items),
+            _macro_table(self),
+            *([_pooled_block(self)] if self.pooled.n else []),
+            _score_block(self),
+            _criteria_table(self.per_criterion),
+        ]
+        answered = [one for one in self.per_criterion if one.n_samples]
+        binary = [one for one in answered if isinstance(one, CriterionMetrics)]
+        if binary:
+            blocks.append(true_rates_table(map(_true_rates, binary)))
+        if self.per_judge:
+            blocks.append(_judges_table(self.per_judge))
+        categorical = [one for one in answered if isinstance(one, CriterionMetrics | NominalCriterionMetrics)]
+        if len(categorical) <= _MATRICES_SHOWN:
+            blocks += [
+                ConfusionBlock(
+                    title=f"Confusion matrix of {one.name}",
+                    labels=one.confusion_matrix.labels,
+                    counts=one.confusion_matrix.counts,
+                )
+                for one in categorical
+            ]
+        return [*blocks, warnings_block(self.warnings)] if self.warnings else blocks
 
     def __str__(self) -> str:
         return self.summary()
@@ -97,7 +120,16 @@ class MetricsResult(RaterMetrics, ResultBase):
         return {"format": FORMAT, **ResultBase.to_dict(self)}
 
     def _rows(self) -> list[dict[str, Any]]:
-        return _metric_rows(self, self.per_judge)
+        rows = []
+        for who, rater in (("panel", self), *self.per_judge.items()):
+            means = {name: getattr(rater, f"criterion_{name}") for name in _BINARY_COLUMNS[:-2]}
+            shares = {name: getattr(rater, name) for name in ("coverage", "abstention_rate", "failure_rate")}
+            means["kappa"] = rater.mean_kappa
+            means |= {_mean_name(name): mean for name, mean in rater.more.items()}
+            shares |= {name: getattr(rater.na_stats, name) for name in UNANSWERED.values()}
+            rows.append({"rater": who, "criterion": "macro", "n": rater.pooled.n, **shares, **means})
+            rows += [_row(who, one) for one in rater.per_criterion]
+        return rows
 
     def to_file(self, path: str | Path) -> None:
         """Write all metrics as JSON, or the rows of `to_dataframe` as CSV, depending on the file extension.
@@ -186,26 +218,23 @@ def metrics_of_table(
     n_tied = table.n_tied_labels if table.n_people > 1 else None
     if n_tied:
         warnings.append(f"{n_tied} cells (item × criterion) are excluded because their human labels are tied")
+    levels = [criterion.level for criterion in cells.criteria]
+    by_level: dict[str, Any] = {
+        f"n_{one}_criteria": levels.count(one) for one in ("binary", "ordinal", "nominal", "interval")
+    }
     return MetricsResult(
         **{one.name: getattr(panel, one.name) for one in fields(RaterMetrics)},
         per_judge={one.judge_id: one for one, _ in found.values() if isinstance(one, JudgeMetrics)},
         n_items=n_items,
         n_tied_labels=n_tied,
-        **_counts(cells),
+        n_criteria=sum(by_level.values()),
+        **by_level,
         cannot_assess=modes.cannot_assess,
         na_mode=modes.na,
         confidence_level=options.confidence_level,
         seed=options.seed if bootstrap else 0,
         warnings=tuple(fold_warnings(warnings)),
     )
-
-
-def _counts(cells: Cells) -> dict[str, Any]:
-    levels = [criterion.level for criterion in cells.criteria]
-    by_level = {
-        f"n_{name}_criteria": levels.count(name) for name in ("binary", "ordinal", "nominal", "interval")
-    }
-    return {"n_criteria": sum(by_level.values()), **by_level}
 
 
 _MATRICES_SHOWN = 12
@@ -219,36 +248,6 @@ def _labels() -> dict[str, str]:
 def _mean_name(name: str) -> str:
     """Return the metric of which a field of `RaterMetrics` is the mean over criteria."""
     return name.removeprefix("criterion_").removeprefix("mean_")
-
-
-def metric_blocks(
-    panel: RaterMetrics, judges: Mapping[str, JudgeMetrics], n_items: int, warnings: Sequence[str]
-) -> list[Block]:
-    """Return the metrics as blocks, beginning with the overview."""
-    blocks: list[Block] = [
-        _overview(panel, n_items),
-        _macro_table(panel),
-        *([_pooled_block(panel)] if panel.pooled.n else []),
-        _score_block(panel),
-        _criteria_table(panel.per_criterion),
-    ]
-    answered = [one for one in panel.per_criterion if one.n_samples]
-    binary = [one for one in answered if isinstance(one, CriterionMetrics)]
-    if binary:
-        blocks.append(true_rates_table(map(_true_rates, binary)))
-    if judges:
-        blocks.append(_judges_table(judges))
-    categorical = [one for one in answered if isinstance(one, CriterionMetrics | NominalCriterionMetrics)]
-    if len(categorical) <= _MATRICES_SHOWN:
-        blocks += [
-            ConfusionBlock(
-                title=f"Confusion matrix of {one.name}",
-                labels=one.confusion_matrix.labels,
-                counts=one.confusion_matrix.counts,
-            )
-            for one in categorical
-        ]
-    return [*blocks, warnings_block(warnings)] if warnings else blocks
 
 
 def _overview(panel: RaterMetrics, n_items: int) -> ScalarBlock:
@@ -377,19 +376,6 @@ def _judges_table(judges: Mapping[str, JudgeMetrics]) -> TableBlock:
             **_other_columns(list(judges.values())),
         },
     )
-
-
-def _metric_rows(panel: RaterMetrics, judges: Mapping[str, JudgeMetrics]) -> list[dict[str, Any]]:
-    """Return one row per rater and criterion, and one row of means per rater."""
-    rows = []
-    for who, rater in (("panel", panel), *judges.items()):
-        means = {name: getattr(rater, f"criterion_{name}") for name in _BINARY_COLUMNS[:-2]}
-        shares = {name: getattr(rater, name) for name in ("coverage", "abstention_rate", "failure_rate")}
-        means |= {"kappa": rater.mean_kappa, **{_mean_name(name): mean for name, mean in rater.more.items()}}
-        shares |= {name: getattr(rater.na_stats, name) for name in UNANSWERED.values()}
-        rows.append({"rater": who, "criterion": "macro", "n": rater.pooled.n, **shares, **means})
-        rows += [_row(who, one) for one in rater.per_criterion]
-    return rows
 
 
 _BINARY_COLUMNS = (

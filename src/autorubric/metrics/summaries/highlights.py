@@ -26,7 +26,7 @@ from autorubric.metrics.summaries.rater_report import (
     few_items_each,
     metric_on,
 )
-from autorubric.metrics.summaries.results import AnyCriterionMetrics, CriterionMetrics, NaStats, RaterMetrics
+from autorubric.metrics.summaries.results import CriterionMetrics, NaStats, RaterMetrics
 from autorubric.metrics.summaries.sides import AbstainMode
 from autorubric.metrics.summaries.table_metrics import FEW_OF_A_CLASS, layout_of
 
@@ -436,7 +436,16 @@ def _run_warnings(
         found.append(
             f"only {n_items} items: with fewer than about {FEW_ITEMS}, intervals are wide and unreliable"
         )
-    found += _thin_classes(panel.per_criterion)
+    thin = [
+        one.name
+        for one in panel.per_criterion
+        if isinstance(one, CriterionMetrics)
+        and 0 < min(one.support_true, one.n_samples - one.support_true) < FEW_OF_A_CLASS
+    ]
+    if thin:
+        found.append(
+            f"criteria with fewer than {FEW_OF_A_CLASS} labels of the rarer class: {join_names(thin)}"
+        )
     repeated = [name for name, n in Counter(one.name for one in criteria).items() if n > 1]
     if repeated:
         found.append(
@@ -522,18 +531,6 @@ def _rater_warnings(who: str, rater: RaterMetrics, reasons: Mapping[str, Reason]
         what = f"{', '.join(figures)} {'is' if len(figures) == 1 else 'are'} undefined ({reason})"
         found.append(f"{who}: {what} on {len(where)} of {total} criteria: {join_names(where)}")
     return found
-
-
-def _thin_classes(per_criterion: Sequence[AnyCriterionMetrics]) -> list[str]:
-    thin = [
-        one.name
-        for one in per_criterion
-        if isinstance(one, CriterionMetrics)
-        and 0 < min(one.support_true, one.n_samples - one.support_true) < FEW_OF_A_CLASS
-    ]
-    if not thin:
-        return []
-    return [f"criteria with fewer than {FEW_OF_A_CLASS} labels of the rarer class: {join_names(thin)}"]
 
 
 def join_names(names: Sequence[str]) -> str:

@@ -105,12 +105,6 @@ def judge_report(  # noqa: PLR0913 - a public entry point with many options
         confidence_level=confidence_level, n_resamples=n_resamples, rng=rng
     ).with_fixed_seed()
     table = table_of(result, dataset, scales=scales, truth=truth)
-    return _report_on_table(table, truth, abstain, modes, options)
-
-
-def _report_on_table(
-    table: VotesTable, truth: TruthRule | None, abstain: AbstainMode, modes: Modes, options: IntervalOptions
-) -> JudgeReport:
     cells = cells_of(table, modes)
     raters, people = compared_raters(table, cells), people_of(table, modes)
     given = _ReportContext(

@@ -32,7 +32,7 @@ from autorubric.metrics.core.votes_table import (
 from autorubric.metrics.figures.bias import ConfidenceInterval, interval_between
 from autorubric.metrics.figures.correlation import pearson_estimate
 from autorubric.metrics.figures.kappa import kappa_of
-from autorubric.metrics.figures.many_raters import CountCoefficient, counts_estimate, fleiss_chance
+from autorubric.metrics.figures.many_raters import fleiss_kappa
 from autorubric.metrics.figures.one_vs_rest import MET
 from autorubric.metrics.figures.specs import shown_metrics
 from autorubric.metrics.summaries.criterion_metrics import (
@@ -61,8 +61,6 @@ from autorubric.metrics.summaries.table_metrics import (
     words_of,
 )
 
-_FLEISS = CountCoefficient("Fleiss' kappa", fleiss_chance)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RaterTable:
@@ -86,18 +84,13 @@ def _judges_agreement(cells: Cells, modes: Modes) -> tuple[float | None, ...]:
     judges = [column for (kind, _), column in cells.raters.items() if kind == "judge"]
     if len(judges) < 2:
         return (None,) * len(cells.criteria)
-    found: list[float | None] = []
+    found = []
     for place, span in enumerate(cells.spans):
-        if not cells.criteria[place].categories:
-            found.append(None)
-            continue
-        size = cells.size(place, modes)
-        counts = np.zeros((span.stop - span.start, size))
-        for column in judges:
-            codes = column.code[span]
-            given = np.flatnonzero(codes >= 0)
-            counts[given, codes[given]] += 1
-        found.append(counts_estimate(_FLEISS, counts, np.eye(size), IntervalOptions(ci=None)).value)
+        codes = np.column_stack([column.code[span] for column in judges])
+        has_kappa = bool(cells.criteria[place].categories)
+        found.append(
+            fleiss_kappa(codes, labels=cells.size(place, modes), ci=None).value if has_kappa else None
+        )
     return tuple(found)
 
 

@@ -254,33 +254,27 @@ def reliability_by_criterion(
     cells: Cells, raters: Sequence[Rater], modes: Modes, options: IntervalOptions
 ) -> dict[str, Reliability]:
     """Compute reliability on each criterion, by its name (numbered if repeated); empty for one rater."""
+    found: dict[str, Reliability] = {}
     # Starting the threads of matrix products would take longer than these products themselves. The limit
     # applies to the process, so two reports at a time would restore each other's.
     with _BLAS_LIMIT, ThreadpoolController().limit(limits=1, user_api="blas"):
-        return _reliability_by_criterion(cells, raters, modes, options)
+        for place, name in enumerate(distinct_names(cells.criteria) if len(raters) > 1 else ()):
+            scale = scale_at(cells, place)
+            if scale is None:
+                continue
+            columns = [cells.raters[one].take(cells.spans[place]) for one in raters]
+            if isinstance(scale, Interval):
+                if all(np.isnan(one.number).all() for one in columns):
+                    columns = [replace(one, number=one.value) for one in columns]
+            elif modes.has_category and cells.criteria[place].categories:
+                scale = Nominal((*map(str, scale.labels), ABSTENTION))
+            # Kendall's W is slow to resample and adds little to the other metrics.
+            stats = [stat for stat in USUAL[level_of(scale)] if stat != "kendall_w"]
+            found[name] = reliability_of(columns, [one[1] for one in raters], scale, stats, options)
+    return found
 
 
 _BLAS_LIMIT: Final = Lock()
-
-
-def _reliability_by_criterion(
-    cells: Cells, raters: Sequence[Rater], modes: Modes, options: IntervalOptions
-) -> dict[str, Reliability]:
-    found: dict[str, Reliability] = {}
-    for place, name in enumerate(distinct_names(cells.criteria) if len(raters) > 1 else ()):
-        scale = scale_at(cells, place)
-        if scale is None:
-            continue
-        columns = [cells.raters[one].take(cells.spans[place]) for one in raters]
-        if isinstance(scale, Interval):
-            if all(np.isnan(one.number).all() for one in columns):
-                columns = [replace(one, number=one.value) for one in columns]
-        elif modes.has_category and cells.criteria[place].categories:
-            scale = Nominal((*map(str, scale.labels), ABSTENTION))
-        # Kendall's W is slow to resample and adds little to the other metrics.
-        stats = [stat for stat in USUAL[level_of(scale)] if stat != "kendall_w"]
-        found[name] = reliability_of(columns, [one[1] for one in raters], scale, stats, options)
-    return found
 
 
 def _check_stats(stats: Iterable[ReliabilityStat]) -> tuple[ReliabilityStat, ...]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import combinations
 from statistics import fmean
 from typing import Any, Literal, NamedTuple, TypeAlias, Unpack
@@ -21,6 +20,7 @@ from autorubric.metrics.audit.compare_judges import (
     adjust_pvalues,
     compare_judges,
 )
+from autorubric.metrics.audit.item_resampling import mean_of_defined
 from autorubric.metrics.core.estimate import Reason
 from autorubric.metrics.core.item_scores import (
     PANEL,
@@ -37,8 +37,6 @@ from autorubric.metrics.core.resampling import IntervalOptions, ResamplingArgume
 from autorubric.metrics.core.result import ResultBase, column_table, format_interval
 from autorubric.metrics.core.scales import Array, Binary, Scale
 from autorubric.metrics.figures.bias import BiasResult, bias
-from autorubric.metrics.figures.classification import accuracy
-from autorubric.metrics.figures.correlation import mae
 from autorubric.scoring.reports import EnsembleCriterionReport
 from autorubric.support.blocks import Block, Cell, ScalarBlock, TableBlock, TextBlock, p_cell
 from autorubric.support.objects import Json, fewer_gc_collections
@@ -244,47 +242,39 @@ class _RaterComparisons:
 
     def of(self, a: Rater, b: Rater) -> JudgeComparison:
         """Compare two raters on the cells that both answered, excluding ties if one is the panel."""
-        truth, first, second = self.cells.truth, self.cells.raters[a], self.cells.raters[b]
+        errors = [self._errors(one) for one in (a, b)]
         if PANEL in (a, b):
-            first, second = (one.only(~self.cells.tied) for one in (first, second))
-        compare = partial(
-            compare_judges,
+            errors = [np.where(self.cells.tied, np.nan, one) for one in errors]
+        return compare_judges(
+            np.zeros(len(self.cells.item)),
+            *errors,
+            stat=self.stat,
+            scale=None if self.stat == "mae" else Binary(),
             method="permutation",
             n_permutations=self.n_permutations,
             **self.options.arguments(self.cells.item),
         )
-        if self.stat == "mae":
-            return compare(truth.value, first.value, second.value, stat="mae")
-        labels = np.where(self.labelled, 1.0, np.nan)
-        right = [np.where(one.code >= 0, one.code == truth.code, np.nan) for one in (first, second)]
-        return compare(labels, right[0], right[1], stat="accuracy", scale=Binary())
 
     def best(self, judges: list[Rater]) -> Rater | None:
         """Return the judge with the best metric on the cells that all answered; None if undefined.
 
         If there are no such cells, each judge's metric is that on the cells it answered.
         """
-        common = np.all([self.cells.raters[one].answered for one in judges], axis=0)
-        if not (common & self.labelled).any():
-            common = self.labelled
-        alone = {one: value for one in judges if (value := self._value_of(one, common)) is not None}
-        if not alone:
-            return None
-        return (min if self.stat == "mae" else max)(alone, key=lambda one: alone[one])
+        errors = np.stack([self._errors(one) for one in judges])
+        common = ~np.isnan(errors).any(axis=0)
+        means = mean_of_defined(errors[:, common] if common.any() else errors)
+        return None if np.isnan(means).all() else judges[int(np.nanargmin(means))]
 
-    def _value_of(self, judge: Rater, where: Array) -> float | None:
-        """Return a judge's metric on these cells; None if it is undefined."""
+    def _errors(self, judge: Rater) -> Array:
+        """Return a judge's errors by cell, shape `(n_cells,)`; NaN without a label or answer."""
         truth, one = self.cells.truth, self.cells.raters[judge]
         if self.stat == "mae":
-            return mae(truth.value[where], one.value[where], ci=None).value
-        right = np.where(one.code >= 0, one.code == truth.code, np.nan)[self.labelled & where]
-        return accuracy(np.ones(len(right)), right, scale=Binary(), ci=None).value
+            return np.asarray(np.abs(one.value - truth.value))
+        return np.where(self.labelled & (one.code >= 0), one.code != truth.code, np.nan)
 
 
 _SWAPS = 20
 """Random swaps per test, in units of 1 / α, so that the smallest adjusted p-value is at most α / 20."""
-
-_Values: TypeAlias = dict[str, float | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -457,9 +447,7 @@ def _by_id(run: OwnedRun) -> dict[str, _Graded]:
     else:
         for one in run.item_results:
             report = one.report
-            found[one.item_idx] = (
-                _Graded(None, None) if report is None else _Graded(report.score, report.report)
-            )
+            found[one.item_idx] = _Graded(report.score, report.report) if report else _Graded(None, None)
     ids = _item_ids(run.dataset)
     return {ids[at]: graded for at, graded in found.items()}
 
@@ -475,7 +463,7 @@ def _has_assumed(graded: _Graded) -> bool:
     return any(one.decision.assumed or one.decision.swayed for one in graded.reports or ())
 
 
-def _values(graded: _Graded) -> _Values:
+def _values(graded: _Graded) -> dict[str, float | None]:
     """Return each criterion's contribution to the score; None if unreadable replies decided it."""
     return {
         one.name: None if one.decision.assumed or one.decision.swayed else one.score_value
