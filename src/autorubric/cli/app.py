@@ -63,7 +63,9 @@ def guarded(command: Callable[..., Exit]) -> Callable[..., None]:
                 code = command(*args, **options)
             except AutorubricError as error:
                 notice(f"Error: {in_flags(str(error)) if isinstance(error, RunError) else error}")
-                code = _code_of(error)
+                begun = isinstance(error, RunWriteError) and error.begun
+                unjudged = begun or isinstance(error, JudgeError | ItemFailedError)
+                code = Exit.UNJUDGED if unjudged else Exit.USAGE
             except BrokenPipeError:
                 # Discard the output that is still buffered, so that the process ends quietly.
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -126,13 +128,6 @@ def _options_of(group: type) -> list[inspect.Parameter]:
         )
         for one in fields(group)
     ]
-
-
-def _code_of(error: AutorubricError) -> Exit:
-    unjudged = isinstance(error, JudgeError | ItemFailedError)
-    if unjudged or (isinstance(error, RunWriteError) and error.begun):
-        return Exit.UNJUDGED
-    return Exit.USAGE
 
 
 @contextmanager

@@ -68,13 +68,16 @@ def demo(
     train, test = figures.demo_dataset().split_train_test(_TRAIN, seed=seed)
     notice(f"Grading {len(test)} replies with {model or 'two offline judges'} …")
     judges = figures.offline_judges(train) if model is None else models.judges([model])
+    # A name per model and seed, so that one run never replaces another.
+    name = "demo" if model is None else "demo-" + re.sub(r"[^A-Za-z0-9._-]+", "-", model).strip(".-_")
+    name += f"-seed{seed}" if seed else ""
     # A rerun reuses stored votes, except those that a newer version of a judge could cast differently.
     result = run_resumable(
         test,
         autorubric.CriterionGrader(judges=judges, seed=seed),
         resume_command="the same command again",
         preflight=not no_preflight,
-        experiment_name=_run_name(model, seed),
+        experiment_name=name,
         experiments_dir=runs_dir,
         on_mismatch="rejudge",
     )
@@ -95,13 +98,3 @@ def demo(
     if result.failed_items:
         notice(f"{result.failed_items} replies could not be judged; first error: {result.errors[0][1]}")
     return Exit.UNJUDGED if result.failed_items else Exit.DONE
-
-
-def _run_name(model: str | None, seed: int) -> str:
-    """Return a name per model and seed, so that one run never replaces another."""
-    parts = ["demo"]
-    if model is not None:
-        parts.append(re.sub(r"[^A-Za-z0-9._-]+", "-", model).strip(".-_"))
-    if seed:
-        parts.append(f"seed{seed}")
-    return "-".join(parts)

@@ -232,15 +232,13 @@ def _sentences(found: SummaryFigures, judges: Sequence[tuple[str, RaterMetrics]]
     first, second = sorted(judges, key=lambda one: -(one[1].bias.mean_bias or 0.0))[:2]
     gap = difference_of(_bias_estimate(first[1]), _bias_estimate(second[1]))
     lenient = f"{first[0]}, {_signed(first[1].bias.mean_bias)} compared with the annotator"
-    yield (
-        compare_in_words(
-            gap,
-            above=f"Most lenient: {lenient}",
-            otherwise=f"Which judge is the most lenient is not shown. The largest bias is that of {lenient}",
-            quantity=f"{first[0]} minus {second[0]}",
-        )
-        + "."
+    told = compare_in_words(
+        gap,
+        above=f"Most lenient: {lenient}",
+        otherwise=f"Which judge is the most lenient is not shown. The largest bias is that of {lenient}",
+        quantity=f"{first[0]} minus {second[0]}",
     )
+    yield f"{told}."
     panel = found.comparison.panel
     if panel is not None:
         told = compare_in_words(

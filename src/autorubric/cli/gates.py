@@ -212,8 +212,13 @@ def check_gates(gates: Sequence[MetricGate], found: autorubric.metrics.MetricsRe
         elif value < gate.least:
             notice(f"{gate.text} is {value:.3f}, below {gate.least:g}{_why_never(gate, found)}")
             worst = worst or Exit.BELOW
-        if gate.figure in _means():
-            _name_answered_na(gate, found)
+        own = [one for one in found.per_criterion if gate.criterion in (None, one.name) and one.answered_na]
+        if own and gate.figure in _means():
+            n, names = sum(one.answered_na for one in own), ", ".join(one.name for one in own)
+            notice(
+                f"{gate.text} excludes {n} cells that the panel answered and whose label has no answer "
+                f"(NA or CANNOT_ASSESS), on {names}"
+            )
         if value is not None and gate.criterion is None and gate.figure in _means():
             done, of = found.defined[_means()[gate.figure]]
             if done < of:
@@ -235,16 +240,6 @@ def _why_never(gate: MetricGate, found: autorubric.metrics.MetricsResult) -> str
     needed = math.ceil(n * (1 / best - 1) * gate.least / (1 - gate.least)) if gate.least < 1 else None
     more = f"; label at least {needed} such items" if needed else ""
     return f"; with {n} answered items labelled {label}, a judge without errors reaches {best:.3f}{more}"
-
-
-def _name_answered_na(gate: MetricGate, found: autorubric.metrics.MetricsResult) -> None:
-    own = [one for one in found.per_criterion if gate.criterion in (None, one.name) and one.answered_na]
-    if own:
-        n, names = sum(one.answered_na for one in own), ", ".join(one.name for one in own)
-        notice(
-            f"{gate.text} excludes {n} cells that the panel answered and whose label has no answer (NA or "
-            f"CANNOT_ASSESS), on {names}"
-        )
 
 
 def _value(gate: MetricGate, found: autorubric.metrics.MetricsResult) -> tuple[float | None, str]:

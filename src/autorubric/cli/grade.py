@@ -34,7 +34,6 @@ from autorubric.cli.options import (
 from autorubric.cli.output import print_result, read_input, report_json, run_blocks
 from autorubric.cli.panel import JUDGE, JudgeNames, PanelOptions, run_and_close
 from autorubric.cli.runs import mean_score, new_run_name, report_stop, run_counts, run_resumable, shard_inputs
-from autorubric.criteria.values import VerdictCounts
 from autorubric.datasets.store import FORMATS
 from autorubric.errors import ArgumentError
 from autorubric.llm.names import owner_of
@@ -403,7 +402,12 @@ def _run(
     if result.stopped is not None:
         return report_stop(result.stopped, resume_command, batch=run.batch)
     if gate.fail_under is None and not gate.is_set:
-        _report_missing(result.verdicts)
+        verdicts = result.verdicts
+        if missing := verdicts.lost + verdicts.assumed:
+            notice(
+                f"{missing:,} of {verdicts.asked:,} verdicts were lost or assumed ({verdicts.lost:,} lost, "
+                f"{verdicts.assumed:,} assumed); pass --max-lost or --fail-under to exit with code 3 instead"
+            )
     return gate.exit_code(mean_score(result), result.verdicts, unjudged=result.failed_items)
 
 
@@ -432,15 +436,6 @@ def _print_notices(result: autorubric.EvalResult, *, as_json: bool) -> None:
     first = islice(result.item_results.positions, _MOST_LOOKED_AT)
     if any(result.dataset.item_truth(position) for position in first):
         notice(f"Compare it with the labels: autorubric metrics {shlex.quote(str(result.experiment_dir))}")
-
-
-def _report_missing(verdicts: VerdictCounts) -> None:
-    missing = verdicts.lost + verdicts.assumed
-    if missing:
-        notice(
-            f"{missing:,} of {verdicts.asked:,} verdicts were lost or assumed ({verdicts.lost:,} lost, "
-            f"{verdicts.assumed:,} assumed); pass --max-lost or --fail-under to exit with code 3 instead"
-        )
 
 
 def _json(result: autorubric.EvalResult) -> dict[str, Any]:

@@ -156,16 +156,6 @@ class Columns:
 
     def field_map(self) -> autorubric.datasets.FieldMap:
         """Return the column mapping that the options specify."""
-        columns = {
-            "submission": self.submission,
-            "prompt": self.prompt,
-            "reference": self.reference,
-            "id": self.id_column,
-        }
-        found = cast(
-            "autorubric.datasets.FieldMap",
-            {field: column for field, column in columns.items() if column is not None},
-        )
         labels: dict[str, str] = {}
         for criterion, column in read_pairs("--truth", "CRITERION=COL", "polite=human_polite", self.truth):
             if criterion in labels:
@@ -174,11 +164,16 @@ class Columns:
                     "to autorubric metrics, or add them to the dataset with: autorubric labels merge"
                 )
             labels[criterion] = column
-        if labels:
-            found["truth"] = labels
-        if self.meta:
-            found["metadata"] = list(self.meta)
-        return found
+        columns = {
+            "submission": self.submission,
+            "prompt": self.prompt,
+            "reference": self.reference,
+            "id": self.id_column,
+            "truth": labels or None,
+            "metadata": self.meta or None,
+        }
+        chosen = {field: given for field, given in columns.items() if given is not None}
+        return cast("autorubric.datasets.FieldMap", chosen)
 
     def open(self, path: Path, rubric: Path | None) -> autorubric.RubricDataset:
         """Open a dataset file, and print which columns were used if it is a table."""

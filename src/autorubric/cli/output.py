@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, assert_never
 import typer
 
 import autorubric
-from autorubric.errors import Fault, FileError
+from autorubric.errors import FileError
 from autorubric.support.blocks import (
     Block,
     Cell,
@@ -174,6 +174,7 @@ def print_blocks(blocks: Sequence[Block]) -> None:
 
 
 def _render_block(block: Block, console: Console) -> Iterator[RenderableType]:
+    from rich.table import Table
     from rich.text import Text
 
     if block.title:
@@ -182,7 +183,11 @@ def _render_block(block: Block, console: Console) -> Iterator[RenderableType]:
         case TextBlock():
             yield Text(printable(block.text))
         case ScalarBlock():
-            yield _scalar_table(block)
+            grid = Table(box=None, show_header=False, padding=(0, _GAP, 0, 0))
+            for name, value in block.figures:
+                figure = Text(printable(as_text(value)), overflow="fold")
+                grid.add_row(Text(printable(name), style="dim"), figure)
+            yield grid
         case TableBlock():
             yield from _table_parts(block.columns, block.rows, console.width)
         case ConfusionBlock() | CurveBlock():
@@ -190,16 +195,6 @@ def _render_block(block: Block, console: Console) -> Iterator[RenderableType]:
             yield from _table_parts(table.columns, table.rows, console.width)
         case _:
             assert_never(block)
-
-
-def _scalar_table(block: ScalarBlock) -> RenderableType:
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=None, show_header=False, padding=(0, _GAP, 0, 0))
-    for name, value in block.figures:
-        table.add_row(Text(printable(name), style="dim"), Text(printable(as_text(value)), overflow="fold"))
-    return table
 
 
 def _table_parts(
@@ -281,4 +276,4 @@ def read_input(file: Path | None) -> str:
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise FileError(source, [Fault(path="", message=f"the input is not UTF-8 text: {error}")]) from None
+        raise FileError.whole(source, f"the input is not UTF-8 text: {error}") from None

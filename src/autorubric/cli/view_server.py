@@ -22,7 +22,7 @@ from autorubric.criteria.values import Submission
 from autorubric.datasets.dataset import RubricDataset
 from autorubric.datasets.fields import FieldMap
 from autorubric.datasets.labels import DISPUTED, check_savable, merge_labels, save_truth
-from autorubric.errors import ArgumentError, AutorubricError, Fault, FileError, ReplyError
+from autorubric.errors import ArgumentError, AutorubricError, FileError, ReplyError
 from autorubric.reports.labelling import form_of
 from autorubric.reports.page import report_html
 from autorubric.runs.result import EvalResult
@@ -74,10 +74,13 @@ class RunPage:
             self._refresh()
             if self._page is None:
                 started, stored = time.monotonic(), _labels_in(self._run)
+                labelled = self._dataset
                 # A dataset file has the labels; those of a run alone are in its folder.
-                labelled = (
-                    self._dataset if self._file is not None else self._with_labels(self._labelled_criteria())
-                )
+                if self._file is None:
+                    named: dict[str, set[str]] = {}
+                    for label in stored:
+                        named.setdefault(label["item_id"], set()).add(label["criterion"])
+                    labelled = self._with_labels(named)
                 result = replace(self._result, dataset=labelled)
                 self._page = report_html(result, live={"version": self._version, "labels": len(stored)})
                 self._took += time.monotonic() - started
@@ -130,20 +133,17 @@ class RunPage:
                 }
             )
             if self._file is not None:
-                self._check_unchanged(self._file)
+                # No edit of another program may be lost.
+                if not self._file.is_file() or self._file.read_bytes() != self._content:
+                    raise ArgumentError(
+                        f"{self._file} was changed by another program; the label was saved only to "
+                        f"{self._run / LABELS}. Start autorubric view again."
+                    )
                 labelled = self._with_labels({str(item_id): {str(name)}})
                 save_truth(labelled, self._file, {place: {name: value}}, self._fields)
                 self._dataset, self._content = labelled, self._file.read_bytes()
             self.n_saved += 1
             return {"saved": self.n_saved, "label": value, "labels": len(stored) + 1}
-
-    def _check_unchanged(self, file: Path) -> None:
-        """Raise an error if another program changed the dataset, so that no edit is lost."""
-        if not file.is_file() or file.read_bytes() != self._content:
-            raise ArgumentError(
-                f"{file} was changed by another program; the label was saved only to {self._run / LABELS}. "
-                "Start autorubric view again."
-            )
 
     def _append(self, label: dict[str, Any]) -> None:
         path = self._run / LABELS
@@ -151,8 +151,7 @@ class RunPage:
             with path.open("a", encoding="utf-8", newline="\n") as file:
                 file.write(json.dumps(label, ensure_ascii=False) + "\n")
         except OSError as error:
-            message = f"{error.strerror}; the label was not saved"
-            raise FileError(str(path), [Fault(path="", message=message)]) from None
+            raise FileError.whole(path, f"{error.strerror}; the label was not saved") from None
 
     def _refresh(self) -> None:
         """Read the run again if its files have grown."""
@@ -194,13 +193,6 @@ class RunPage:
             items = [item.model_copy(update=own) for item, own in zip(graded, labels, strict=True)]
             found = graded.with_items(items)
         self._dataset = found
-
-    def _labelled_criteria(self) -> dict[str, set[str]]:
-        """Return the criteria with labels in the run's folder, by item id."""
-        named: dict[str, set[str]] = {}
-        for label in _labels_in(self._run):
-            named.setdefault(label["item_id"], set()).add(label["criterion"])
-        return named
 
     def _with_labels(self, named: Mapping[str, set[str]]) -> RubricDataset:
         """Return the dataset with the last label entered on the page for each of these criteria."""

@@ -168,7 +168,8 @@ def guess_fields(
         labelled = (_are_labels(column, one, values) for one in rubric or ())
         if free[column] == "ground_truth" and (values is None or any(labelled)):
             return False
-        return values is None or not _are_verdicts(values(column))
+        cells = [] if values is None else [cell for cell in values(column) if not is_no_label(cell)]
+        return not cells or not all(isinstance(cell, str) and cell in _VERDICTS for cell in cells)
 
     given = {field for field in _RULES if field in fields or {*_columns_of(field)} & {*columns}}
     for field, candidates in _candidates(filter(is_text, free), given).items():
@@ -313,11 +314,6 @@ def columns_of_criteria(columns: Iterable[str], criteria: Iterable[str]) -> Iter
         for form in (one.format(plain_name(name)) for one in _LABEL_NAMES):
             if column := by_letters.get(form.replace("_", "")):
                 yield name, form, column
-
-
-def _are_verdicts(cells: Iterable[Any]) -> bool:
-    given = [cell for cell in cells if not is_no_label(cell)]
-    return bool(given) and all(isinstance(cell, str) and cell in _VERDICTS for cell in given)
 
 
 def _are_labels(column: str, criterion: BaseCriterion, values: _Values) -> bool:

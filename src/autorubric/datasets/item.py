@@ -388,16 +388,24 @@ def truth_label(labels: Sequence[Json], criterion: BaseCriterion | None, rule: T
         # Without a scale, unparsed labels are compared.
         return _agreed_code([Answer(code=label) for label in labels], "nominal", (), rule, "without a rubric")
     answers = [answer for label in labels if (answer := criterion.parse_truth(label)) is not None]
-    if criterion.part_fields:
-        return _truth_by_part(criterion, [answer for answer in answers if not answer.abstains], rule)
-    return _truth_on(criterion, answers, rule)
+    if not criterion.part_fields:
+        return _truth_on(criterion, answers, rule)
+    rows = [criterion.part_answers(answer) for answer in answers if not answer.abstains]
+    agreed = {
+        name: _truth_on(part, [answer for answer in column if answer is not None], rule)
+        for (name, part), column in zip(criterion.part_fields.items(), zip(*rows, strict=True), strict=False)
+    }
+    return None if not agreed or None in agreed.values() else agreed
 
 
 def _truth_on(criterion: BaseCriterion, answers: Sequence[Answer], rule: TruthRule | None) -> Json:
     codes = [_code(answer) for answer in answers if not answer.cannot_assess]
     numbers = [code for code in codes if is_number(code)]
     if criterion.level == "interval" and numbers and len(numbers) == len(codes):
-        return _allowed_number(truth_number(numbers, rule), numbers, criterion)
+        with suppress(ReplyError):
+            criterion.parse_truth(number := truth_number(numbers, rule))
+            return number
+        return statistics.median_low(numbers)
     # Numbers mixed with NA are compared as labels.
     of_level: Level = "nominal" if criterion.level == "interval" else criterion.level
     options = criterion.answers() if of_level in ("binary", "ordinal", "nominal") else ()
@@ -409,25 +417,6 @@ def _agreed_code(
 ) -> Json:
     answer = truth_answer(answers, level, options, rule, name)
     return None if answer is None else _code(answer)
-
-
-def _truth_by_part(criterion: BaseCriterion, answers: Sequence[Answer], rule: TruthRule | None) -> Json:
-    rows = [criterion.part_answers(answer) for answer in answers]
-    agreed = {
-        name: _truth_on(part, [answer for answer in column if answer is not None], rule)
-        for (name, part), column in zip(criterion.part_fields.items(), zip(*rows, strict=True), strict=False)
-    }
-    return None if not agreed or None in agreed.values() else agreed
-
-
-def _allowed_number(number: float | None, numbers: Sequence[float], criterion: BaseCriterion) -> Json:
-    if number is None:
-        return None
-    try:
-        criterion.parse_truth(number)
-    except ReplyError:
-        return statistics.median_low(numbers)
-    return number
 
 
 def _code(answer: Answer) -> Json:

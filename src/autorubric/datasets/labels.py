@@ -12,7 +12,7 @@ from typing import Any, Final
 from autorubric.datasets.csv_files import CSV_SUFFIXES, read_csv, replace_cells
 from autorubric.datasets.dataset import RubricDataset
 from autorubric.datasets.fields import TRUTH, FieldMap
-from autorubric.datasets.item import DataItem, Labels, all_by_name, bind_item
+from autorubric.datasets.item import DataItem, all_by_name, bind_item
 from autorubric.datasets.ratings import Label, read_labels
 from autorubric.datasets.store import FORMATS
 from autorubric.errors import ArgumentError, DatasetError, ReplyError
@@ -175,12 +175,15 @@ class _LabelMerger:
         for label in labels:
             place = self._places[label.item_id]
             item = items[place]
-            own = self._by_name(item.ratings.get(label.rater), place)
+            own = all_by_name(item.ratings.get(label.rater), self._dataset.get_item_rubric(place))
             kept = _earlier_records(item, _SOURCES, label.item_id)
             mine = kept.get(label.rater, {})
             if label.criterion in own and own[label.criterion] != label.value:
                 older = label.time < mine.get(label.criterion, {}).get("time", "")
-                self._note_replaced(label, own[label.criterion], older)
+                given, known = f"{short_repr(label.value)} ({label.source})", short_repr(own[label.criterion])
+                what = f"is older than {known}, which is kept" if older else f"replaces {known}"
+                cell = f"{label.rater!r} on {label.criterion!r} of {label.item_id!r}"
+                self.notices.append(f"{cell}: {given} {what}")
                 if older:
                     continue
             source = {key: getattr(label, key) for key in ("time", "source", "reason") if getattr(label, key)}
@@ -189,15 +192,6 @@ class _LabelMerger:
             update = {"ratings": ratings, "metadata": {**item.metadata, _SOURCES: sources}}
             items[place] = item.model_copy(update=update)
         return items
-
-    def _note_replaced(self, label: Label, before: Json, older: bool) -> None:
-        given, known = f"{short_repr(label.value)} ({label.source})", short_repr(before)
-        what = f"is older than {known}, which is kept" if older else f"replaces {known}"
-        cell = f"{label.rater!r} on {label.criterion!r} of {label.item_id!r}"
-        self.notices.append(f"{cell}: {given} {what}")
-
-    def _by_name(self, given: Labels | None, place: int) -> dict[str, Json]:
-        return all_by_name(given, self._dataset.get_item_rubric(place))
 
     def select_disputed(
         self, labels: Iterable[Label], disputed_votes: Mapping[str, Mapping[str, Any]], *, latest: bool
@@ -229,7 +223,7 @@ class _LabelMerger:
         for label in labels:
             place = self._places[label.item_id]
             item = items[place]
-            truth = self._by_name(item.ground_truth, place)
+            truth = all_by_name(item.ground_truth, self._dataset.get_item_rubric(place))
             record = {
                 "by": label.rater,
                 "time": label.time,

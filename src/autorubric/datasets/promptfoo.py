@@ -107,7 +107,9 @@ class _PromptfooReader:
             message = "a promptfoo file must have 'tests', a list of {'vars', 'assert'} in the same file"
             raise DatasetError.whole(self._document.source, message)
         named = [test for test in config["tests"] if isinstance(test, Mapping)]
-        if len(named) == len(config["tests"]) and all(_is_of_another_tool(test) for test in named):
+        if len(named) == len(config["tests"]) and all(
+            not {"vars", "assert"} & test.keys() or not {*test} <= _TEST_KEYS for test in named
+        ):
             keys = ", ".join(dict.fromkeys(str(key) for test in named for key in test)) or "none"
             message = f"not a promptfoo file: no test has 'vars' or 'assert' and no other keys; found: {keys}"
             raise DatasetError.whole(self._document.source, message)
@@ -226,10 +228,6 @@ class _PromptfooReader:
     def _skip(self, what: str, reason: str) -> None:
         self.left_out[what] += 1
         self.reasons.setdefault(reason, Counter())[what] += 1
-
-
-def _is_of_another_tool(test: Mapping[str, Any]) -> bool:
-    return not {"vars", "assert"} & test.keys() or not {*test} <= _TEST_KEYS
 
 
 def _texts(form: Json) -> Iterator[str]:

@@ -6,13 +6,12 @@ import json
 import math
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from autorubric.criteria.values import MAX_LOST, Submission
-from autorubric.errors import ArgumentError, Fault, NotJudgedError, RubricError
+from autorubric.errors import ArgumentError, NotJudgedError, RubricError
 from autorubric.grading.base import Grader, GradingTask
 from autorubric.grading.grader import CriterionGrader, criterion_grader
 from autorubric.integrations.test_in_progress import current_test
@@ -126,7 +125,7 @@ def rubric_of_row(given: RubricLike | str) -> Rubric:
         criteria: Any = json.loads(given)
     except ValueError as error:
         told = f"invalid JSON ({error}); the rubric must be a mapping or a list of criteria, or JSON text"
-        raise RubricError("rubric of a row", [Fault(path="", message=told)]) from None
+        raise RubricError.whole("rubric of a row", told) from None
     return Rubric.from_dict(criteria) if isinstance(criteria, Mapping) else Rubric(criteria)
 
 
@@ -183,7 +182,7 @@ def assert_rubric(  # noqa: PLR0913 - a test says all of it in one call
             `rubric` is invalid.
     """
     __tracebackhide__ = True
-    asked = _Asked.of(text, rubric, (min_score, max_lost), grader, query, reference_submission, item_id)
+    asked = _Asked(text, rubric, min_score, max_lost, grader, query, reference_submission, item_id)
     return asked.check(run_sync(asked.report()))
 
 
@@ -200,40 +199,35 @@ async def assert_rubric_async(  # noqa: PLR0913 - as above
 ) -> EnsembleEvaluationReport:
     """Assert that a text scores at least `min_score`; the asynchronous version of `assert_rubric`."""
     __tracebackhide__ = True
-    asked = _Asked.of(text, rubric, (min_score, max_lost), grader, query, reference_submission, item_id)
+    asked = _Asked(text, rubric, min_score, max_lost, grader, query, reference_submission, item_id)
     return asked.check(await asked.report())
 
 
-@dataclass(frozen=True, slots=True)
 class _Asked:
-    task: GradingTask
-    min_score: float
-    max_lost: float
-    grader: Grader
-
-    @classmethod
-    def of(
-        cls,
+    def __init__(  # noqa: PLR0913 - as above
+        self,
         text: Any,
         rubric: RubricLike | Path | str,
-        bounds: tuple[float | None, float | None],
+        min_score: float | None,
+        max_lost: float | None,
         grader: Grader | None,
         query: str | None,
         reference_submission: str | None,
         item_id: str | None,
-    ) -> _Asked:
+    ) -> None:
         test = current_test()
-        least, max_lost = _least(bounds[0]), _most(bounds[1])
-        grader = _grader(grader)
-        task = GradingTask(
+        marked: Mapping[str, Any] = {} if test is None else test.marked
+        self.min_score = _least(marked.get("min_score") if min_score is None else min_score)
+        self.max_lost = _most(marked.get("max_lost") if max_lost is None else max_lost)
+        self.grader = _grader(grader)
+        self.task = GradingTask(
             submission=Submission.parse(text),
             rubric=rubric_from(rubric),
             query=query,
             reference_submission=reference_submission,
             item_id=item_id or "",
-            first_sample=test.attempt * _samples(grader) if test is not None else 0,
+            first_sample=test.attempt * _samples(self.grader) if test is not None else 0,
         )
-        return cls(task, least, max_lost, grader)
 
     async def report(self) -> EnsembleEvaluationReport:
         report = self.grader.aggregate(self.task, await self.grader.judge(self.task))
@@ -257,9 +251,6 @@ class _Asked:
 
 def _least(min_score: float | None) -> float:
     if min_score is None:
-        test = current_test()
-        min_score = None if test is None else test.marked.get("min_score")
-    if min_score is None:
         raise ArgumentError(
             "min_score is missing; pass it to assert_rubric or mark the test with "
             "@pytest.mark.rubric(min_score=0.7)"
@@ -272,9 +263,6 @@ def _least(min_score: float | None) -> float:
 
 
 def _most(max_lost: float | None) -> float:
-    test = current_test()
-    if max_lost is None:
-        max_lost = None if test is None else test.marked.get("max_lost")
     if max_lost is None:
         return MAX_LOST
     if not is_number(max_lost) or not 0 <= max_lost <= 1:

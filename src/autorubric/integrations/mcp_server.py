@@ -87,7 +87,20 @@ def build_server(tools: ToolServer) -> Server[Any, Any]:
     server: Server[Any, Any] = Server("autorubric", version=VERSION)
 
     async def list_tools(_: types.ListToolsRequest) -> types.ServerResult:
-        return types.ServerResult(types.ListToolsResult(tools=[_tool_entry(tool) for tool in TOOLS]))
+        entries = [
+            types.Tool(
+                name=tool.name,
+                title=tool.title,
+                description=tool.description,
+                inputSchema=dict(tool.input_schema),
+                outputSchema=dict(tool.output_schema),
+                annotations=types.ToolAnnotations(
+                    title=tool.title, readOnlyHint=True, destructiveHint=False, openWorldHint=True
+                ),
+            )
+            for tool in TOOLS
+        ]
+        return types.ServerResult(types.ListToolsResult(tools=entries))
 
     async def call_tool(request: types.CallToolRequest) -> types.ServerResult:
         async with _progress(server, tools.heartbeat) as on_progress:
@@ -97,19 +110,6 @@ def build_server(tools: ToolServer) -> Server[Any, Any]:
     server.request_handlers[types.ListToolsRequest] = list_tools
     server.request_handlers[types.CallToolRequest] = call_tool
     return server
-
-
-def _tool_entry(tool: ServedTool) -> types.Tool:
-    return types.Tool(
-        name=tool.name,
-        title=tool.title,
-        description=tool.description,
-        inputSchema=dict(tool.input_schema),
-        outputSchema=dict(tool.output_schema),
-        annotations=types.ToolAnnotations(
-            title=tool.title, readOnlyHint=True, destructiveHint=False, openWorldHint=True
-        ),
-    )
 
 
 async def _call_result(
@@ -188,16 +188,13 @@ async def _lines_of_stdin() -> AsyncIterator[str]:
 
     def read() -> None:
         # A separate descriptor is used, because the interpreter locks `sys.stdin` on exit.
-        with os.fdopen(os.dup(sys.stdin.fileno()), encoding="utf-8", errors="replace") as stdin:
+        stdin = os.fdopen(os.dup(sys.stdin.fileno()), encoding="utf-8", errors="replace")
+        with stdin, contextlib.suppress(RuntimeError):  # the loop is closed
             for line in stdin:
                 loop.call_soon_threadsafe(lines.put_nowait, line)
-        loop.call_soon_threadsafe(lines.put_nowait, None)
+            loop.call_soon_threadsafe(lines.put_nowait, None)
 
-    def read_while_it_runs() -> None:
-        with contextlib.suppress(RuntimeError):  # the loop is closed
-            read()
-
-    threading.Thread(target=read_while_it_runs, daemon=True).start()
+    threading.Thread(target=read, daemon=True).start()
     while (line := await lines.get()) is not None:
         yield line
 

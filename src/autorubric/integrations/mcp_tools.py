@@ -272,7 +272,24 @@ async def _grade_text(asked: GradeArguments, rubric: Rubric, provider: Provider)
 
 def _grade_outcome(provider: str, report: EnsembleEvaluationReport, failed: Mapping[str, str]) -> ToolOutcome:
     fallback = {"fallback_from": dict(failed)} if failed else {}
-    content = {"ok": report.score is not None, "provider": provider, **fallback, **_report(report)}
+    content = {
+        "ok": report.score is not None,
+        "provider": provider,
+        **fallback,
+        "error": report.error,
+        "score": report.score,
+        "criteria": [
+            {
+                "name": one.name,
+                "weight": one.criterion.weight,
+                "status": one.status,
+                "answer": one.final_answer,
+                "value": one.score_value,
+                "reason": one.final_reason,
+            }
+            for one in report.report
+        ],
+    }
     score = "no score" if report.score is None else f"score {report.score:.3g}"
     left = sum(one.status == "failed" for one in report.report)
     unjudged = f" · {left} not judged" if left else ""
@@ -288,24 +305,6 @@ def _audit_fields(provider: str, report: EnsembleEvaluationReport) -> dict[str, 
         "tokens": usage.total_tokens if usage else None,
         "cost": report.completion_cost,
         "score": report.score,
-    }
-
-
-def _report(report: EnsembleEvaluationReport) -> dict[str, Json]:
-    return {
-        "error": report.error,
-        "score": report.score,
-        "criteria": [
-            {
-                "name": one.name,
-                "weight": one.criterion.weight,
-                "status": one.status,
-                "answer": one.final_answer,
-                "value": one.score_value,
-                "reason": one.final_reason,
-            }
-            for one in report.report
-        ],
     }
 
 

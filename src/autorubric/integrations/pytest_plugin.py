@@ -108,7 +108,9 @@ def pytest_runtest_makereport(
     test = current_test()
     if call.when != "call" or test is None:
         return report
-    is_unjudged = report.failed and call.excinfo is not None and _is_judge_error(call.excinfo.value)
+    errors = sys.modules.get("autorubric.errors")
+    error = call.excinfo.value if call.excinfo is not None else None
+    is_unjudged = report.failed and errors is not None and isinstance(error, errors.JudgeError)
     if test.reports:
         figures = _runs().properties(test, None if is_unjudged or report.skipped else report.passed)
         item.user_properties += figures
@@ -117,11 +119,6 @@ def pytest_runtest_makereport(
         # JUnit files list failed reports of the call as failures, even if `pytest_report_teststatus` differs.
         report.when = "setup"
     return report
-
-
-def _is_judge_error(error: BaseException) -> bool:
-    errors = sys.modules.get("autorubric.errors")
-    return errors is not None and isinstance(error, errors.JudgeError)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

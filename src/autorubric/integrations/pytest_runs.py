@@ -91,15 +91,11 @@ def check_marker(item: pytest.Item, marker: pytest.Mark) -> None:
         raise ArgumentError(f"{where}: repeats must be a positive integer; got {repeats!r}")
     if not is_number(rate) or not 0.0 < rate <= 1.0:
         raise ArgumentError(f"{where}: min_pass_rate must be greater than 0 and at most 1; got {rate!r}")
-    if repeats > 1 and _is_unittest(item):
+    cls = item.cls if isinstance(item, pytest.Function) else None
+    if repeats > 1 and cls is not None and issubclass(cls, unittest.TestCase):
         raise ArgumentError(
             f"{where}: repeats={repeats} is not supported for unittest.TestCase; use a test function"
         )
-
-
-def _is_unittest(item: pytest.Item) -> bool:
-    cls = item.cls if isinstance(item, pytest.Function) else None
-    return cls is not None and issubclass(cls, unittest.TestCase)
 
 
 def repeat(function: pytest.Function, test: TestInProgress) -> None:

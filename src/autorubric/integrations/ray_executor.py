@@ -155,21 +155,18 @@ class _Crew:
                 if deaths < _SUSPECT:
                     done = await self._grade_in(await self._next_hand(), work, votes)
                 else:
-                    done = await self._grade_alone(work, votes)
+                    # In a worker that grades nothing else.
+                    async with self._alone:
+                        hand = self._hire()
+                        try:
+                            done = await self._grade_in(hand, work, votes)
+                        finally:
+                            ray.kill(hand.actor)
             except RayActorError:
                 continue
             return None if done is None else replace(done, votes_cast=len(votes))
         error = f"RunError: {_DEADLY} worker processes died while grading the item"
         return GradedItem.of_error(work.task, work.position, error, votes_cast=len(votes))
-
-    async def _grade_alone(self, work: ItemWork, votes: list[VoteCast]) -> GradedItem | None:
-        """Grade an item in a worker that grades nothing else."""
-        async with self._alone:
-            hand = self._hire()
-            try:
-                return await self._grade_in(hand, work, votes)
-            finally:
-                ray.kill(hand.actor)
 
     async def _grade_in(self, hand: _Hand, work: ItemWork, votes: list[VoteCast]) -> GradedItem | None:
         """Grade an item in a worker, and add the votes that it reports."""
@@ -263,7 +260,11 @@ class _Crew:
                 self._failure = RunError(
                     f"executor='ray': {self._stillborn} consecutive workers failed to start: {error}"
                 )
-            await self._bury(hand)
+            try:
+                # Release what the dead worker held.
+                await _keeper_result(self._keeper.bury.remote(hand.name))
+            except RunError as keeper_error:
+                self._failure = keeper_error
         # Also raised in items that wait for a worker.
         except Exception as error:
             failure = self._failure = error
@@ -283,13 +284,6 @@ class _Crew:
                 budget.spending = await _keeper_result(self._keeper.spending.remote())
         if report.is_over and not piece.done.done():
             piece.done.set_result(report.done)
-
-    async def _bury(self, hand: _Hand) -> None:
-        """Release what a dead worker held."""
-        try:
-            await _keeper_result(self._keeper.bury.remote(hand.name))
-        except RunError as error:
-            self._failure = error
 
     def _wake(self) -> None:
         """Let the items that wait for a worker look again."""

@@ -6,6 +6,7 @@ import asyncio
 import json
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -105,20 +106,19 @@ def as_verifiers_reward(
     be fully judged therefore gets NaN, which cannot be mistaken for a score, and `state["rubric_error"]`
     contains the reason. Drop such rollouts (`math.isnan(reward)`) before training.
 
-    Args:
-        rubric: The rubric; None if every row has its own rubric.
-        grader: The grader.
-        name: The function's `__name__`, under which verifiers logs the reward.
-
-    Raises:
-        RubricError: If `rubric` has errors.
+    The arguments and errors are the same as for `as_reward`.
     """
     default = _rubric_or_none(rubric)
 
     async def reward(
         prompt: Any, completion: Any, answer: Any = "", state: Any = None, **kwargs: Any
     ) -> float:
-        own = _info_of(kwargs.get("info")).get("rubric")
+        info = kwargs.get("info")
+        if isinstance(info, str):
+            # Datasets store the info as JSON.
+            with suppress(ValueError):
+                info = json.loads(info)
+        own = info.get("rubric") if isinstance(info, Mapping) else None
         row = _RewardRow(prompt=prompt, completion=completion, reference=answer or None, rubric=own)
         graded = await _grade(row, default, grader)
         if isinstance(state, dict):
@@ -217,16 +217,6 @@ def _column(columns: Mapping[str, Any], name: str, size: int) -> Sequence[Any]:
     if isinstance(given, str) or not isinstance(given, Sequence) or len(given) != size:
         raise ArgumentError(f"column {name!r} must be a list of length {size}, with one value per completion")
     return given
-
-
-def _info_of(info: Any) -> Mapping[str, Any]:
-    if isinstance(info, str):
-        # Datasets store the info as JSON.
-        try:
-            info = json.loads(info)
-        except ValueError:
-            return {}
-    return info if isinstance(info, Mapping) else {}
 
 
 def _text_of(given: Any) -> str:

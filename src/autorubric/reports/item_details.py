@@ -156,8 +156,15 @@ class DetailWriter:
             "confidence": number(report.confidence),
         }
         content = {"at": place, **{key: one for key, one in content.items() if one is not None and one != -1}}
-        if marks := _marks(report):
-            content["marks"] = marks
+        decision = report.decision
+        marks = {
+            "tie": decision.tie,
+            "only unreadable replies": decision.assumed,
+            "swayed by unreadable replies": decision.swayed,
+            "escalated": report.escalated,
+        }
+        if any(marks.values()):
+            content["marks"] = [word for word, so in marks.items() if so]
         if report.decision.probabilities is not None:
             content["probabilities"] = self._index(probabilities_text(report.decision.probabilities))
         if labels.ratings and (ratings := self._ratings(report.name, bound, labels.ratings)):
@@ -246,17 +253,6 @@ class _ItemLabels:
     truth: Mapping[str, Json]
     reasons: Mapping[str, str]
     ratings: Mapping[str, Mapping[str, Json]]
-
-
-def _marks(report: EnsembleCriterionReport) -> list[str]:
-    decision = report.decision
-    marks = (
-        ("tie", decision.tie),
-        ("only unreadable replies", decision.assumed),
-        ("swayed by unreadable replies", decision.swayed),
-        ("escalated", report.escalated),
-    )
-    return [word for word, so in marks if so]
 
 
 def _decision_words(decision: Decision) -> str | None:

@@ -236,7 +236,12 @@ def highlights(run: ReadRun, cells: CellColumns) -> list[dict[str, Any]]:
     add("split", _split_items(cells))
     abstained = _items_by_cells(cells, ABSTENTION)
     add("abstained", ((item, None, f"a vote abstains on {criteria}") for item, criteria, _ in abstained))
-    add("low", _lowest_scores(run))
+    scored = sorted(
+        (one.report.score, one.item_idx)
+        for one in run.item_results
+        if one.report and one.report.score is not None
+    )
+    add("low", ((item, None, f"one of the lowest scores: {score:.2f}") for score, item in scored))
     return found
 
 
@@ -288,16 +293,6 @@ def _items_by_cells(cells: CellColumns, flag: int) -> Iterable[tuple[int, str, A
 def _split_items(cells: CellColumns) -> Iterable[tuple[int, int | None, str]]:
     for item, criteria, mine in _items_by_cells(cells, SPLIT):
         yield item, int(cells.criterion[mine[0]]) if len(mine) == 1 else None, f"votes differ on {criteria}"
-
-
-def _lowest_scores(run: ReadRun) -> Iterable[tuple[int, int | None, str]]:
-    scored = [
-        (one.report.score, one.item_idx)
-        for one in run.item_results
-        if one.report and one.report.score is not None
-    ]
-    for score, item in sorted(scored):
-        yield item, None, f"one of the lowest scores: {score:.2f}"
 
 
 def _shorten(label: Any) -> str:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import jinja2
 from markupsafe import Markup
 
 from autorubric.criteria.base import BaseCriterion
 from autorubric.criteria.values import Submission
+from autorubric.datasets.dataset import RubricDataset
 from autorubric.errors import ArgumentError, ReplyError
 from autorubric.reports.templates import csp_digest, read_asset, script_json
 from autorubric.rubric.rubric import Rubric
@@ -53,14 +54,16 @@ def form_of(criterion: BaseCriterion, candidates: Mapping[str, str]) -> dict[str
             "kind": "choice",
             "choices": [{"code": one.code, "label": one.label or str(one.code)} for one in ordered],
         }
-    ends = (answers[0].code, answers[-1].code) if answers else _ends(criterion)
+    low, high = (answers[0], answers[-1]) if answers else map(criterion.answer_at, (0.0, 1.0))
+    ends = (low.code, high.code)
     if all(isinstance(end, (int, float)) and not isinstance(end, bool) for end in ends):
         return {"kind": "number", "min": ends[0], "max": ends[1], "whole": bool(answers)}
-    return _schema_form(criterion)
-
-
-def _ends(criterion: BaseCriterion) -> tuple[Json, Json]:
-    return criterion.answer_at(0.0).code, criterion.answer_at(1.0).code
+    # One part per measuring field, from the values that the evaluation allows.
+    parts = []
+    for key, spec in _properties(criterion).items():
+        if form := _field_form(spec):
+            parts.append({"key": key, "title": spec.get("description") or key, "form": form})
+    return {"kind": "parts", "parts": parts}
 
 
 def _properties(criterion: BaseCriterion) -> dict[str, Any]:
@@ -76,15 +79,6 @@ def _texts(criterion: BaseCriterion) -> dict[str, Json]:
     except ReplyError:
         answer = None
     return {"kind": "texts", "keys": keys, "bare": answer is not None and isinstance(answer.code, str)}
-
-
-def _schema_form(criterion: BaseCriterion) -> dict[str, Json]:
-    """Return a form with one part per measuring field, from the values that the evaluation allows."""
-    parts = []
-    for key, spec in _properties(criterion).items():
-        if form := _field_form(spec):
-            parts.append({"key": key, "title": spec.get("description") or key, "form": form})
-    return {"kind": "parts", "parts": parts}
 
 
 def _field_form(spec: Mapping[str, Any]) -> dict[str, Json] | None:
@@ -107,32 +101,7 @@ def _field_form(spec: Mapping[str, Any]) -> dict[str, Json] | None:
             return {"kind": "json"}
 
 
-class LabelledItem(Protocol):
-    """Interface of an item that the labelling page uses."""
-
-    @property
-    def submission(self) -> Json: ...
-    @property
-    def metadata(self) -> Mapping[str, Any]: ...
-
-
-class ItemsToLabel(Protocol):
-    """Interface of a dataset that the labelling page uses."""
-
-    @property
-    def name(self) -> str | None: ...
-    @property
-    def items(self) -> Sequence[LabelledItem]: ...
-    @property
-    def fingerprint(self) -> str: ...
-    def item_id(self, i: int, /) -> str: ...
-    def get_item_rubric(self, i: int, /) -> Rubric: ...
-    def get_item_prompt(self, i: int, /) -> str | None: ...
-    def get_item_reference_submission(self, i: int, /) -> str | None: ...
-    def item_fingerprint(self, i: int, /) -> str: ...
-
-
-def content_of(dataset: ItemsToLabel, title: str, seed: int) -> dict[str, Json]:
+def content_of(dataset: RubricDataset, title: str, seed: int) -> dict[str, Json]:
     """Return the page's data as JSON: items and rubrics, without labels, ratings, reasons and metadata."""
     guidelines: dict[str | None, int] = {}
     items = []
@@ -150,7 +119,7 @@ def content_of(dataset: ItemsToLabel, title: str, seed: int) -> dict[str, Json]:
     }
 
 
-def _item(dataset: ItemsToLabel, i: int, rubric: Rubric, place: int) -> dict[str, Json]:
+def _item(dataset: RubricDataset, i: int, rubric: Rubric, place: int) -> dict[str, Json]:
     item = dataset.items[i]
     submission = Submission.parse(item.submission)
     disputed = item.metadata.get("disputed")
@@ -225,7 +194,7 @@ def _group_paths(group: RubricGroup, path: tuple[str, ...]) -> Iterator[tuple[st
 
 
 def write_annotation_page(
-    dataset: ItemsToLabel, path: str | Path, *, seed: int = 0, title: str | None = None
+    dataset: RubricDataset, path: str | Path, *, seed: int = 0, title: str | None = None
 ) -> None:
     """Write the page from `annotation_page` to a file.
 
@@ -236,7 +205,7 @@ def write_annotation_page(
     write_text_atomic(path, annotation_page(dataset, seed=seed, title=title))
 
 
-def annotation_page(dataset: ItemsToLabel, *, seed: int = 0, title: str | None = None) -> str:
+def annotation_page(dataset: RubricDataset, *, seed: int = 0, title: str | None = None) -> str:
     """Return a self-contained HTML page for labelling a dataset's items.
 
     Each rater enters an id and sees the items in a rater-specific random order; letters are assigned to

@@ -36,11 +36,6 @@ from autorubric.support.objects import Json, fewer_gc_collections
 from autorubric.support.write import write_text_atomic
 
 
-def setup(run: ReadRun, rubric_of: Sequence[int]) -> dict[str, Any]:
-    """Return the guidelines of each rubric and the settings of each judge."""
-    return {"guidelines": _guidelines(run, rubric_of), **_grader_settings(run)}
-
-
 def _guidelines(run: ReadRun, rubric_of: Sequence[int]) -> list[list[str]]:
     # Rubrics with the same criteria count as one rubric, which may have several guidelines.
     found: list[dict[str, None]] = [{} for _ in range(max(rubric_of, default=-1) + 1)]
@@ -172,7 +167,7 @@ def report_html(
         "cells": cell_columns(read, cells, strings),
         "compare": None if baseline is None else comparison(read, cells, ReadRun.of(baseline), strings),
         "items": items,
-        "setup": setup(read, items["rubric"]),
+        "setup": {"guidelines": _guidelines(read, items["rubric"]), **_grader_settings(read)},
         "chunk": CHUNK,
         "live": None if live is None else {**live, "forms": _forms(read)},
     }
@@ -232,8 +227,10 @@ def _run_summary(run: ReadRun, found: _figures.RunFindings) -> dict[str, Any]:
 def comparison(run: ReadRun, cells: CellColumns, base: ReadRun, strings: StringTable) -> dict[str, Any]:
     """Compute the differences between a run and a baseline (run minus baseline), with items matched by id."""
     other = _match_items(run, base)
-    mine = [one.report.score if one.report else None for one in run.item_results]
-    theirs = [None if at is None else _score(base, at) for at in other]
+    mine, before = (
+        [one.report.score if one.report else None for one in side.item_results] for side in (run, base)
+    )
+    theirs = [None if at is None else before[at] for at in other]
     changed = [0] * len(mine)
     answers = _base_answers(run, cells, base, other)
     spans = cells.spans(run.table.n_items)
@@ -245,7 +242,7 @@ def comparison(run: ReadRun, cells: CellColumns, base: ReadRun, strings: StringT
             if row >= 0 and base.table.label[row] != run.table.label[cells.row[at]]:
                 changed[place] += 1
     found = bias(theirs, mine)
-    both = [(own, before) for own, before in zip(mine, theirs, strict=True) if None not in (own, before)]
+    both = [pair for pair in zip(mine, theirs, strict=True) if None not in pair]
     return {
         "name": base.view.experiment_name,
         "verdicts": [one.view.verdicts.to_dict() for one in (run, base)],
@@ -261,7 +258,6 @@ def comparison(run: ReadRun, cells: CellColumns, base: ReadRun, strings: StringT
         "scores": [number(one) for one in theirs],
         "changed": changed,
         "labels": labels,
-        "same_names": base.view.experiment_name == run.view.experiment_name,
     }
 
 
@@ -285,11 +281,6 @@ def _match_items(run: ReadRun, base: ReadRun) -> list[int | None]:
                 f"{base.view.experiment_name!r}; pass another run of the same dataset as the baseline"
             )
     return found
-
-
-def _score(run: ReadRun, at: int) -> float | None:
-    report = run.item_results[at].report
-    return report.score if report else None
 
 
 def _base_answers(run: ReadRun, cells: CellColumns, base: ReadRun, other: Sequence[int | None]) -> Array:

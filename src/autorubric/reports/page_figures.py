@@ -109,7 +109,6 @@ def overview(run: ReadRun, found: RunFindings) -> dict[str, Any]:
         "edges": [number(edge) for edge in spread.bin_edges],
         "counts": list(spread.bin_counts),
         "metrics": {one.key: figure(getattr(means, one.key)) for one in _metrics_on("overview")},
-        "n_labelled": found.judges.n_items,
         "coverage": number(panel.coverage),
     }
     if panel.scores is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Protocol
@@ -11,25 +11,15 @@ import numpy as np
 
 from autorubric.criteria.base import BaseCriterion
 from autorubric.criteria.values import VerdictCounts
+from autorubric.datasets.dataset import RubricDataset
 from autorubric.errors import TokenUsage
-from autorubric.metrics.core.item_scores import TRUTH, LabelledDataset, Rater, SupportsGradedItem
+from autorubric.metrics.core.item_scores import TRUTH, Rater, SupportsGradedItem
 from autorubric.metrics.core.read_votes import read_votes
 from autorubric.metrics.core.scales import Array
 from autorubric.metrics.core.votes_table import VotesTable, distinct_names
 from autorubric.scoring.reports import EnsembleEvaluationReport
 from autorubric.scoring.votes import JudgeVote
 from autorubric.support.objects import Json
-
-
-class ReportedDataset(LabelledDataset, Protocol):
-    """Interface of a dataset that a report uses."""
-
-    def subset(self, positions: Iterable[int], /) -> ReportedDataset: ...
-    @property
-    def name(self) -> str | None: ...
-    def get_item_prompt(self, i: int, /) -> str | None: ...
-    def item_prompt(self, i: int, /) -> Json: ...
-    def get_item_reference_submission(self, i: int, /) -> str | None: ...
 
 
 class ReportedItem(SupportsGradedItem, Protocol):
@@ -58,7 +48,7 @@ class RunView(Protocol):
     """
 
     @property
-    def dataset(self) -> ReportedDataset: ...
+    def dataset(self) -> RubricDataset: ...
     @property
     def item_results(self) -> Sequence[ReportedItem]: ...
     @property
@@ -84,7 +74,7 @@ class VotedRun:
     """A run with its table of votes, whose results have not been read."""
 
     view: RunView
-    dataset: ReportedDataset
+    dataset: RubricDataset
     table: VotesTable
     names: tuple[str, ...]  # A unique name for each criterion of the table.
 

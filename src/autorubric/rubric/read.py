@@ -254,7 +254,11 @@ class _RubricReader:
                 members.append(len(self._found))
                 self._found.append((path, criterion))
                 self._take(criterion.name, "criterion", path)
-                self._check_check(criterion, path)
+                if criterion.check is not None and self._demand_checks:
+                    try:
+                        find_check(criterion.check)
+                    except ArgumentError as error:
+                        self._faults.add((*path, "check"), str(error))
             else:
                 # The name and the condition are checked nevertheless.
                 fields = element if isinstance(element, Mapping) else {}
@@ -325,14 +329,6 @@ class _RubricReader:
         for inner, message in type_changes(fields, criterion.model_dump(mode="json")):
             self._faults.add((*path, *inner), message)
         return criterion
-
-    def _check_check(self, criterion: BaseCriterion, path: FilePath) -> None:
-        if criterion.check is None or not self._demand_checks:
-            return
-        try:
-            find_check(criterion.check)
-        except ArgumentError as error:
-            self._faults.add((*path, "check"), str(error))
 
     def _check_conditions(self, found: Mapping[str, _Placed]) -> None:
         """Report conditions and gates that can never be decided."""

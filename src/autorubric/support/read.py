@@ -185,23 +185,18 @@ def _check_depth(data: Json) -> None:
 def _check_characters(
     text: str, data: Json, line_of: Callable[[FilePath], int | None] = lambda path: None
 ) -> None:
-    if not _SURROGATE.search(text):
+    if not _SURROGATE.search(text) or (path := _surrogate_path(data, ())) is None:
         return
-    try:
-        json.dumps(data, ensure_ascii=False).encode("utf-8")
-    except UnicodeEncodeError:
-        path = _surrogate_path(data, ())
-        what = (
-            r"the string contains an unpaired surrogate (\ud800 to \udfff), half of a character; replace it"
-        )
-        raise SyntaxFault(what, line_of(path or ()), path or ()) from None
+    what = r"the string contains an unpaired surrogate (\ud800 to \udfff), half of a character; replace it"
+    raise SyntaxFault(what, line_of(path), path)
 
 
 def _surrogate_path(data: Json, path: FilePath) -> FilePath | None:
     """Return the path of the first string that has no UTF-8 encoding, as a value or a key."""
     if isinstance(data, str):
         return path if _LONE.search(data) else None
-    parts = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
+    is_list = isinstance(data, list | tuple)
+    parts = data.items() if isinstance(data, dict) else enumerate(data) if is_list else ()
     found = (
         (*path, key) if _LONE.search(str(key)) else _surrogate_path(one, (*path, key)) for key, one in parts
     )

@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from autorubric.apps.drafts.provenance import Answered, json_digest
-from autorubric.errors import Fault, FileError
+from autorubric.errors import FileError
 from autorubric.support.objects import Json
 from autorubric.support.read import bounded_lines, file_sha256, parse_line
 from autorubric.support.reading_errors import SyntaxFault, short_repr
@@ -87,15 +87,13 @@ def lines_of(path: Path) -> Iterator[DraftLine]:
                 yield DraftLine(number, offset, raw)
             offset += len(raw)
     except OSError as error:
-        message = f"cannot be read: {error.strerror or error}"
-        raise FileError(str(path), [Fault(path="", message=message)]) from None
+        raise FileError.whole(path, f"cannot be read: {error.strerror or error}") from None
 
 
 def input_digest(path: Path) -> str:
     """Return the SHA-256 digest of a JSON lines file as a hexadecimal string."""
     if next(lines_of(path), None) is None:
-        message = "the file is empty; it must contain one JSON object per line"
-        raise FileError(str(path), [Fault(path="", message=message)])
+        raise FileError.whole(path, "the file is empty; it must contain one JSON object per line")
     return file_sha256(path)
 
 
@@ -200,7 +198,13 @@ class CritiqueTally:
 
     def add(self, record: Mapping[str, Any]) -> None:
         self.records += 1
-        self._add_spent(record.get("teacher") or {})
+        teacher = record.get("teacher") or {}
+        tokens, cost = (teacher.get("usage") or {}).get("total_tokens"), teacher.get("cost")
+        self.tokens += tokens if isinstance(tokens, int) else 0
+        if isinstance(cost, int | float):
+            self.cost += cost
+        else:
+            self.unpriced += 1
         contract = record.get("critique_contract") or {}
         error = contract.get("error") or {}
         if error:
@@ -223,16 +227,6 @@ class CritiqueTally:
         for name, score in scores_of(critique).items():
             self.sums[name] = self.sums.get(name, 0.0) + score
             self.counts[name] += 1
-
-    def _add_spent(self, teacher: Mapping[str, Any]) -> None:
-        usage = teacher.get("usage") or {}
-        total = usage.get("total_tokens")
-        self.tokens += total if isinstance(total, int) else 0
-        cost = teacher.get("cost")
-        if isinstance(cost, int | float):
-            self.cost += cost
-        else:
-            self.unpriced += 1
 
     def to_dict(self) -> dict[str, Json]:
         """Return the statistics; rates are percentages of the records, or None if there are no records."""

@@ -62,7 +62,7 @@ class CritiquePass(DraftPass[Draft]):
         return {**self.counts(), **figures, **self.stop_entry(), **planned}
 
     def pending(self) -> Iterator[Draft]:
-        limit, resume = self.options.limit, self.options.resume
+        limit, resume, retry = self.options.limit, self.options.resume, self.options.retry_errors
         for found in read_drafts(self.inputs["drafts"]):
             is_beyond = limit is not None and self.drafts >= limit
             if is_beyond and not resume:
@@ -80,17 +80,12 @@ class CritiquePass(DraftPass[Draft]):
                 self.add_fault(LineFault(found.line, fault, found.id))
                 continue
             self.drafts += 1
-            if self._is_done(found):
+            entry = self.files["critiques"].find(found.id)
+            if entry is not None and entry.digest in (None, found.digest) and not (entry.failed and retry):
                 self.skipped += 1
                 self.checkpoint.forget(found.id, found.digest)
             else:
                 yield found
-
-    def _is_done(self, draft: Draft) -> bool:
-        entry = self.files["critiques"].find(draft.id)
-        if entry is None or entry.digest not in (None, draft.digest):
-            return False
-        return not (entry.failed and self.options.retry_errors)
 
     async def work_on(self, item: Draft) -> tuple[str, dict[str, Json]] | None:
         async def ask(begun: dict[str, Json]) -> tuple[str, dict[str, Json]]:

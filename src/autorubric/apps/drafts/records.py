@@ -14,10 +14,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from autorubric.apps.drafts.drafts import draft_key
-from autorubric.errors import Fault, FileError, RunLockedError
+from autorubric.apps.drafts.drafts import draft_key, lines_of
+from autorubric.errors import FileError, RunLockedError
 from autorubric.support.objects import Json
-from autorubric.support.read import bounded_lines
 from autorubric.support.record_log import AppendLog
 from autorubric.support.write import FileLock, write_bytes_atomic, write_parts_atomic
 
@@ -125,12 +124,8 @@ class RecordFile:
 
 
 def _lines_of(path: Path) -> Iterator[tuple[int, int, bytes]]:
-    """Yield number, offset and bytes of each non-blank line; nothing for a missing file."""
-    offset = 0
-    for number, raw in enumerate(bounded_lines(path) if path.exists() else (), start=1):
-        if not raw.isspace():
-            yield number, offset, raw
-        offset += len(raw)
+    """Return number, offset and bytes of each non-blank line; nothing for a missing file."""
+    return lines_of(path) if path.exists() else iter(())
 
 
 def temporary_table(columns: str) -> sqlite3.Connection:
@@ -154,7 +149,7 @@ def lock_folder(folder: Path) -> Iterator[None]:
             lock.release()
     except OSError as error:
         message = f"cannot be written: {error.strerror or error}"
-        raise FileError(str(error.filename or folder), [Fault(path="", message=message)]) from error
+        raise FileError.whole(error.filename or folder, message) from error
 
 
 def set_aside(paths: Iterable[Path]) -> list[str]:

@@ -144,7 +144,9 @@ class Jobs:
             else:
                 critique, revise = record["critique"], verdict == "revise"
                 taken = revise and risk.includes(critique)
-                row = (key, revise, taken, _severity(critique), _lowest(critique), line.offset, None, None)
+                ranks = (RANKS.get(str(issue.get("severity")), 0) for issue in issues_of(critique))
+                severity, lowest = max(ranks, default=0), _lowest(critique)
+                row = (key, revise, taken, severity, lowest, line.offset, None, None)
             self._index.execute("INSERT OR REPLACE INTO rows VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
 
     def _find_drafts(self) -> int:
@@ -164,10 +166,6 @@ class Jobs:
     def _count(self, condition: str) -> int:
         count: int = self._index.execute(f"SELECT COUNT(*) FROM rows WHERE {condition}").fetchone()[0]
         return count
-
-
-def _severity(critique: Mapping[str, Any]) -> int:
-    return max((RANKS.get(str(issue.get("severity")), 0) for issue in issues_of(critique)), default=0)
 
 
 def _lowest(critique: Mapping[str, Any]) -> float:

@@ -323,7 +323,11 @@ async def red_team(
             judge only repeats recorded votes, or the grader refers to criteria that are not in any rubric.
         JudgeError: If no verdict on the unchanged items could be judged.
     """
-    chosen = _check_attacks(builtin_attacks() if attacks is None else attacks)
+    chosen = builtin_attacks() if attacks is None else tuple(attacks)
+    if repeated := sorted(one for one, n in Counter(attack.id for attack in chosen).items() if n > 1):
+        raise ArgumentError(f"the ids of attacks must be unique; repeated: {', '.join(repeated)}")
+    if all(attack.is_control for attack in chosen):
+        raise ArgumentError("attacks must contain at least one attack besides controls")
     if (limit is not None and limit < 1) or max_concurrent < 1:
         raise ArgumentError(
             f"limit and max_concurrent must be positive integers; got {limit!r} and {max_concurrent!r}"
@@ -337,15 +341,26 @@ async def red_team(
     grading = _Grading(grader, max_concurrent)
     clean = await grading.grade_clean(tasks, fresh)
     cells: list[AttackedCell] = []
-    async for (task, attack), report in grading.grade(_attacked_jobs(tasks, chosen, fresh)):
+    # With fresh votes: chance affects them as much as a second grading.
+    jobs = (
+        (replace(attacked, first_sample=fresh), attack)
+        for task in tasks
+        for attack in chosen
+        if (attacked := insert(task, attack)) is not None
+    )
+    async for (task, attack), report in grading.grade(jobs):
         if attack is not None:
             cells += clean[task.item_id].cells(attack, report)
+    # Gradings finish in any order.
+    items = {task.item_id: place for place, task in enumerate(tasks)}
+    places = {attack.id: place for place, attack in enumerate(chosen)}
+    cells.sort(key=lambda cell: (places[cell.attack], items[cell.item_id]))
     criteria = [one.name or "" for task in tasks for one in task.rubric if one.check is None]
     return RedteamReport(
         attacks=chosen,
         item_ids=tuple(task.item_id for task in tasks),
         criteria=tuple(dict.fromkeys(criteria)),
-        cells=_in_order(cells, tasks, chosen),
+        cells=tuple(cells),
         n_unjudged=sum(item.n_failed for item in clean.values()),
         spend=grading.spend,
     )
@@ -389,16 +404,6 @@ class _Grading:
         return clean
 
 
-def _check_attacks(attacks: Sequence[Attack]) -> tuple[Attack, ...]:
-    ids = [attack.id for attack in attacks]
-    repeated = sorted({one for one in ids if ids.count(one) > 1})
-    if repeated:
-        raise ArgumentError(f"the ids of attacks must be unique; repeated: {', '.join(repeated)}")
-    if all(attack.is_control for attack in attacks):
-        raise ArgumentError("attacks must contain at least one attack besides controls")
-    return tuple(attacks)
-
-
 def _first_fresh_sample(grader: Grader) -> int:
     """Return the first sample index that the first grading does not use."""
     inner = criterion_grader(grader)
@@ -426,15 +431,6 @@ def _tasks(dataset: RubricDataset, limit: int | None) -> Iterator[GradingTask]:
         )
 
 
-def _attacked_jobs(tasks: Sequence[GradingTask], attacks: Sequence[Attack], fresh: int) -> Iterator[_Job]:
-    """Yield gradings under attack, with fresh votes: chance affects them as much as a second grading."""
-    for task in tasks:
-        for attack in attacks:
-            attacked = insert(task, attack)
-            if attacked is not None:
-                yield replace(attacked, first_sample=fresh), attack
-
-
 def insert(task: GradingTask, attack: Attack) -> GradingTask | None:
     """Return the task with the attack inserted; None if the task lacks the attacked part."""
     if attack.into == "reference":
@@ -449,12 +445,3 @@ def insert(task: GradingTask, attack: Attack) -> GradingTask | None:
     if candidates:
         candidates[next(iter(candidates))] = text
     return replace(task, submission=replace(submission, text=text, candidates=candidates))
-
-
-def _in_order(
-    cells: Sequence[AttackedCell], tasks: Sequence[GradingTask], attacks: Sequence[Attack]
-) -> tuple[AttackedCell, ...]:
-    """Sort the cells by attack, then by item, because gradings finish in any order."""
-    items = {task.item_id: place for place, task in enumerate(tasks)}
-    places = {attack.id: place for place, attack in enumerate(attacks)}
-    return tuple(sorted(cells, key=lambda cell: (places[cell.attack], items[cell.item_id])))

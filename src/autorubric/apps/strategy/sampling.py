@@ -147,10 +147,11 @@ def _blocks(text: str) -> Iterator[tuple[str, str]]:
     # Other characters that `splitlines` treats as line ends, such as form feeds, may occur in a line.
     lines = iter(_LINE_END.split(text))
     for line in lines:
-        opened = _fence_opening(line)
-        if opened is None:
+        opened = _FENCE.fullmatch(line)
+        # A line with more backticks after the fence is inline code.
+        if opened is None or (opened[2][0] == "`" and "`" in opened[3]):
             continue
-        indent, fence, info = opened
+        indent, fence, info = len(opened[1]), opened[2], opened[3]
         code = []
         for inner in lines:
             if _closes(inner, fence, indent):
@@ -159,15 +160,6 @@ def _blocks(text: str) -> Iterator[tuple[str, str]]:
             code.append(inner[min(indent, _blanks(inner)) :])
         words = info.split()
         yield _canonical(words[0]) if words else "", "\n".join(code)
-
-
-def _fence_opening(line: str) -> tuple[int, str, str] | None:
-    """Return the indentation width, the fence and the text after it; None if no block starts here."""
-    found = _FENCE.fullmatch(line)
-    # A line with more backticks after the fence is inline code.
-    if found is None or (found[2][0] == "`" and "`" in found[3]):
-        return None
-    return len(found[1]), found[2], found[3]
 
 
 def _closes(line: str, fence: str, indent: int) -> bool:

@@ -34,10 +34,12 @@ class UserFunction:
         arguments = (first, second) if self.takes_both else (first,)
         # Calling a generator function runs none of its code.
         thread: Literal["pool"] | None = None if is_generator_function(self.function) else "pool"
-        return await call_user_code(self.function, *arguments, error_of=self._stop_error, thread=thread)
-
-    def _stop_error(self, error: BaseException) -> AutorubricError:
-        return AutorubricError(f"{self.name} raised StopIteration: {error}")
+        return await call_user_code(
+            self.function,
+            *arguments,
+            error_of=lambda error: AutorubricError(f"{self.name} raised StopIteration: {error}"),
+            thread=thread,
+        )
 
 
 def user_function(function: Callable[..., Any], role: str, arguments: tuple[str, str]) -> UserFunction:

@@ -189,10 +189,15 @@ class Strategy:
             if (reached := limits.reached_limit(result)) is not None:
                 return replace(result, spending=limits.spending(reached))
             text = with_hints(prompt, hints) if isinstance(prompt, str) else prompt
+            first = (iteration - 1) * self.num_candidates
+            attempts = (
+                Attempt(first + position, iteration=iteration, position=position, hints=hints)
+                for position in range(self.num_candidates)
+            )
             async with asyncio.TaskGroup() as group:
                 tasks = [
                     group.create_task(self._candidate(generator, text, attempt, context))
-                    for attempt in self._attempts(iteration, hints)
+                    for attempt in attempts
                 ]
             candidates = [task.result() for task in tasks]
             result = replace(
@@ -209,13 +214,6 @@ class Strategy:
             if self.hints != "none":
                 hints = tuple(hint for one in candidates for hint in one.hints)
         return result
-
-    def _attempts(self, iteration: int, hints: tuple[Hint, ...]) -> list[Attempt]:
-        first = (iteration - 1) * self.num_candidates
-        return [
-            Attempt(first + position, iteration=iteration, position=position, hints=hints)
-            for position in range(self.num_candidates)
-        ]
 
     async def _candidate(
         self, generator: Generator, prompt: Any, attempt: Attempt, context: Any

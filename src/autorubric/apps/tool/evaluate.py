@@ -88,7 +88,9 @@ async def critique_evaluate(
         log, audit_content = log or table.audit_path, audit_content or table.audit_content
         if log is not None:
             append_line(log, None)
-        ends = started + _seconds(timeout)
+        if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not 0 < timeout < math.inf:
+            raise ArgumentError(f"timeout must be a positive number of seconds; got {timeout!r}")
+        ends = started + timeout
         try:
             async with asyncio.timeout(timeout) as limit:
                 response = await _answer(request, table, trace, on_progress, (started, ends), rubric_root)
@@ -153,12 +155,6 @@ def _describe_error(error: BaseException, timeout: float, trace: Trace) -> tuple
             return "failed", f"{type(error).__name__}: {error}"
         case _:
             return "internal", f"Unexpected {type(error).__name__}: {error}"
-
-
-def _seconds(timeout: float) -> float:
-    if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not 0 < timeout < math.inf:
-        raise ArgumentError(f"timeout must be a positive number of seconds; got {timeout!r}")
-    return timeout
 
 
 async def _answer(
@@ -353,10 +349,7 @@ def anthropic_definition(
 ) -> dict[str, Json]:
     """Return a tool definition for the `tools` parameter of Anthropic-style message APIs.
 
-    Args:
-        name: Name of the tool in the API.
-        description: Description of the tool for models.
-        schema: JSON schema of the tool's arguments; None for the arguments of `critique_evaluate`.
+    The arguments are the same as for `openai_definition`.
     """
     return {"name": name, "description": description, "input_schema": dict(schema or input_schema())}
 

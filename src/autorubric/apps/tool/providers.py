@@ -248,13 +248,14 @@ def in_daemon_thread(function: Callable[[Any], Any]) -> Callable[[Any], Awaitabl
         return function
 
     async def call(argument: Any) -> Any:
-        return await call_user_code(function, argument, thread="daemon", error_of=_exit_error)
+        return await call_user_code(
+            function,
+            argument,
+            thread="daemon",
+            error_of=lambda error: JudgeError(f"{type(error).__name__} was raised: {error}"),
+        )
 
     return call
-
-
-def _exit_error(error: BaseException) -> JudgeError:
-    return JudgeError(f"{type(error).__name__} was raised: {error}")
 
 
 @dataclass(kw_only=True)

@@ -76,7 +76,9 @@ class Refinement:
     @property
     def best(self) -> RefineRound:
         """Return the first round with the highest score, preferring rounds that assess all criteria."""
-        return max(self.rounds, key=_worth)
+        return max(
+            self.rounds, key=lambda one: (False, -1.0) if one.score is None else (one.assessed, one.score)
+        )
 
     @property
     def content(self) -> str:
@@ -121,7 +123,10 @@ async def refine_until(  # noqa: PLR0913 - the public contract
         ArgumentError: If `max_rounds`, `min_score` or a limit is invalid. An error raised by `revise` is not
             raised again but reported in `error`.
     """
-    _check(max_rounds, min_score)
+    if isinstance(max_rounds, bool) or not isinstance(max_rounds, int) or max_rounds < 1:
+        raise ArgumentError(f"max_rounds must be a positive integer; got {max_rounds!r}")
+    if isinstance(min_score, bool) or not isinstance(min_score, int | float) or not 0 <= min_score <= 10:
+        raise ArgumentError(f"min_score must be a number from 0 to 10; got {min_score!r}")
     limit = SpendingLimit(max_calls=max_calls, max_cost=max_cost)
     options = {name: arguments.pop(name) for name in _OPTIONS if name in arguments}
     rounds: list[RefineRound] = []
@@ -178,17 +183,6 @@ async def _take_turns(
 
 refine_until_sync = sync_twin(refine_until)
 """Call `refine_until` from synchronous code, even inside a running event loop."""
-
-
-def _worth(made: RefineRound) -> tuple[bool, float]:
-    return (False, -1.0) if made.score is None else (made.assessed, made.score)
-
-
-def _check(max_rounds: int, min_score: float) -> None:
-    if isinstance(max_rounds, bool) or not isinstance(max_rounds, int) or max_rounds < 1:
-        raise ArgumentError(f"max_rounds must be a positive integer; got {max_rounds!r}")
-    if isinstance(min_score, bool) or not isinstance(min_score, int | float) or not 0 <= min_score <= 10:
-        raise ArgumentError(f"min_score must be a number from 0 to 10; got {min_score!r}")
 
 
 class _RevisionFailedError(Exception):

@@ -44,6 +44,7 @@ _ENDS_AS_CODE: Final = re.compile(r"[;{}]\s*$")
 _SAMPLE: Final = 65_536
 _SAMPLE_LINES: Final = 400
 _CODE_SHARE: Final = 0.5
+"""Minimum proportion of the first non-blank lines that look like statements in code."""
 
 
 def detect_type(content: str, declared: ContentType) -> FoundType:
@@ -61,7 +62,9 @@ def detect_type(content: str, declared: ContentType) -> FoundType:
         return "code"
     if _FENCE.search(content):
         return "markdown"
-    if _code_share(content) >= _CODE_SHARE:
+    lines = [line for line in content.splitlines()[:_SAMPLE_LINES] if line.strip()]
+    looks = sum(1 for line in lines if _STATEMENT.match(line[:500]) or _ENDS_AS_CODE.search(line[-50:]))
+    if lines and looks >= _CODE_SHARE * len(lines):
         return "code"
     marks = len(_MARKDOWN.findall(content))
     return "markdown" if _HEADING.search(content) or marks >= 2 else "text"
@@ -84,15 +87,6 @@ def _parse_json(content: str) -> Any:
         return json.loads(content)
     except (ValueError, RecursionError):
         return None
-
-
-def _code_share(content: str) -> float:
-    """Return the proportion of the first non-blank lines that look like statements."""
-    lines = [line for line in content.splitlines()[:_SAMPLE_LINES] if line.strip()]
-    if not lines:
-        return 0.0
-    looks = sum(1 for line in lines if _STATEMENT.match(line[:500]) or _ENDS_AS_CODE.search(line[-50:]))
-    return looks / len(lines)
 
 
 ContentType = Literal["auto", "code", "text", "markdown", "tool_result", "session_snapshot"]

@@ -131,7 +131,10 @@ def task_of(request: CritiqueRequest, table: ProviderTable, rubric_root: str | P
     if note := misfit_note(request.content, request.content_type):
         notes.append(note)
     if workspace is not None and (outside := workspace.paths_outside(request.content)):
-        notes.append(_outside_note(outside))
+        shown = [path if len(path) <= _LONGEST_PATH else f"{path[:_LONGEST_PATH]}…" for path in outside]
+        more = f", and {len(shown) - _MOST_PATHS} more" if len(shown) > _MOST_PATHS else ""
+        named = ", ".join(neutralise(json.dumps(path)) for path in shown[:_MOST_PATHS])
+        notes.append(f"The submission names what seem to be paths outside the workspace: {named}{more}.")
     return ToolTask(
         request=request,
         rubric=rubric,
@@ -140,13 +143,6 @@ def task_of(request: CritiqueRequest, table: ProviderTable, rubric_root: str | P
         workspace=workspace,
         providers=table.route(request.provider, content_type, rubric.names),
     )
-
-
-def _outside_note(outside: Sequence[str]) -> str:
-    shown = [path if len(path) <= _LONGEST_PATH else f"{path[:_LONGEST_PATH]}…" for path in outside]
-    more = f", and {len(shown) - _MOST_PATHS} more" if len(shown) > _MOST_PATHS else ""
-    named = ", ".join(neutralise(json.dumps(path)) for path in shown[:_MOST_PATHS])
-    return f"The submission names what seem to be paths outside the workspace: {named}{more}."
 
 
 def confine_issue(issue: Issue, workspace: Workspace | None) -> Issue:

@@ -272,11 +272,9 @@ class Workspace:
         tokens = _LOCAL_TOKEN.findall(local)
         words = [local, *tokens, *(part for token in tokens for part in token.split(":"))]
         # Words that begin with a slash are checked in the whole text, with more context.
-        return all(self._word_is_inside(word) for word in words if word[:1] not in ("", "/", "\\"))
-
-    def _word_is_inside(self, word: str) -> bool:
-        # Checked with and without the line numbers at the end, which may be part of the file name.
-        return all(self.holds(path) for path in {word, _LINES.sub("", word)} if path)
+        checked = [word for word in words if word[:1] not in ("", "/", "\\")]
+        # With and without the line numbers at the end, which may be part of the file name.
+        return all(self.holds(path) for word in checked for path in {word, _LINES.sub("", word)} if path)
 
     def paths_outside(self, content: str) -> list[str]:
         """Return the paths in the content that point outside the workspace, without duplicates."""
