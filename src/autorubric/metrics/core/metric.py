@@ -274,8 +274,9 @@ def metric(
 ) -> Callable[[Callable[P, Estimate]], Callable[P, Estimate]]:
     """Declare that a public function computes a metric.
 
-    See `MetricSpec` for the arguments. Results, tables and pages contain the metric as declared in `shown` if
-    it is one of the library, or if an installed package declares its function as an entry point.
+    See `MetricSpec` for the arguments; the default is a metric of two columns of categorical labels. Results,
+    tables and pages contain the metric as declared in `shown` if it is one of the library, or if an installed
+    package declares its function as an entry point.
 
     Raises:
         ArgumentError: If the declaration is invalid.
