@@ -29,7 +29,7 @@ _SLOW = {
     for name in ("running-on-a-cluster", "figures-for-a-paper", "report", "judge-report", "what-a-run-costs")
 }
 """Pages that start a cluster, draw figures, write many reports or load litellm."""
-_NOT_RUN = 19
+_NOT_RUN = 20
 """Shell examples that say why they are not run: most install, two simulate, six need a server or key."""
 _CRITIQUES = ({"correctness": 9, "security": 8}, {"style": 7, "security": 8})
 """What the server says to the critiques of `critique-tool.md`, one after the other."""

@@ -34,6 +34,7 @@ _FOR_A_PROPERTY = {
     "anthropic/claude-haiku-4-5": "a model without adaptive reasoning",
     "openai/gpt-5.4": "a model with two spellings of one setting",
     "deepseek/deepseek-v4-flash": "a model that takes no schema",
+    "models/gemma-3-27b-it": "a model without a system role",
     "qwen3-8b": "the name by which LM Studio loads it",
     "llama-server": "no model: a command of llama.cpp",
     "llama_cpp/gemma-3-270m": "the small model that tests run",

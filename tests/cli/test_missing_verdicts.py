@@ -71,7 +71,8 @@ def _stop(name: str, judges: list[_Judge], n_lines: int, **options: Any) -> None
 
     async def stop() -> None:
         task = asyncio.create_task(runner.run())
-        await until(lambda: len(judges[-1].asked) == N and log.read_bytes().count(b"\n") == n_lines)
+        await until(lambda: len(judges[-1].asked) == N)
+        await until(lambda: n_lines == (log.read_bytes().count(b"\n") if log.exists() else 0))
         task.cancel()
         with suppress(asyncio.CancelledError):
             await task
@@ -156,6 +157,14 @@ def test_a_comparison_counts_the_items_that_a_side_lacks(cli: Cli, order: tuple[
     sides = ("baseline_verdicts", "run_verdicts")
     counts = {name: done.json["difference"][side] for name, side in zip(order, sides, strict=True)}
     assert [counts[name]["not_judged"] for name in ("whole", "part")] == [0, 32]
+
+
+def test_a_run_without_a_finished_item_is_not_compared(cli: Cli) -> None:
+    """The items are the same, so the message asks to resume the run."""
+    _runner("whole", [_Judge("one"), _Judge("two")], _dataset()).run_sync()
+    _stop("part", [_Judge("one"), _Judge("two", 0)], 0)
+    done = cli("compare", "experiments/whole", "experiments/part", "--fail-on-regression")
+    assert (done.code, done.err.splitlines()[-1]) == (3, "part has no finished item; resume the run first.")
 
 
 def test_items_that_are_being_judged_again_are_unfinished(cli: Cli) -> None:

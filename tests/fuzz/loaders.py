@@ -453,7 +453,10 @@ def loaders() -> dict[str, Loader]:
             (ReplyError,),
         ),
         Loader(
-            "reply:word.txt", lambda path: parse_reply(_text(path)), lambda: (b"**MET.**",), (ReplyError,)
+            "reply:word.txt",
+            lambda path: parse_reply(_text(path), bare=True),
+            lambda: (b"**MET.**",),
+            (ReplyError,),
         ),
         Loader("content:c.txt", _critiqued, lambda: (b"def f():\n    return 1\n",), ()),
     ]

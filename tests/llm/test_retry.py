@@ -175,6 +175,13 @@ def test_patience_with_a_busy_provider_ends() -> None:
     assert ended == 0.0
 
 
+def test_no_wait_is_not_called_too_long() -> None:
+    """`Retry-After: 0` until the patience ends is the provider's error alone."""
+    busy = [RateLimitError("busy", status=429, retry_after=0.0) for _ in range(100)]
+    error, _ = patient(*busy, max_retries=1, max_wait=0.01)
+    assert "Retry-After" not in str(error)
+
+
 @pytest.mark.parametrize("kind", [RateLimitError, ServerError])
 @pytest.mark.parametrize("asked", [61.0, 3600.0, 1e5, 9_999_999_999.0, math.inf])
 def test_a_wait_beyond_the_patience_fails_at_once(kind: type[TransientError], asked: float) -> None:

@@ -78,7 +78,8 @@ async def test_five_samples_are_five_requests_with_a_cache(
 async def test_samples_are_sent_at_once(openai_server: OpenAIServer) -> None:
     """The server has all of them in hand together."""
     openai_server.script({**passing(True), "seconds": 0.8}, repeat="last")
-    async with QualitativeCriteria("Clear?", model(openai_server), 6, 6, 6) as criteria:
+    judge = model(openai_server, max_parallel_requests=6)
+    async with QualitativeCriteria("Clear?", judge, 6, 6, 6) as criteria:
         assert await criteria.verify("A text.")
     assert max(seen["running"] for seen in openai_server.log()) == 6
 

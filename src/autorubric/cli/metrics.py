@@ -109,9 +109,9 @@ def compare(
 
     Items are matched by id; without ids, by position if prompts are equal, and otherwise by prompt. Their
     texts may differ, for example when two versions of a system answer the same questions. Verdicts on items
-    that only one run has count as not judged in the other run. Differences are
-    RUN2 - RUN1, with paired confidence intervals over items and p-values from a sign-flip test. P-values for
-    criteria are adjusted for multiple comparisons (Holm).
+    that only one run has count as not judged in the other run. Differences are RUN2 - RUN1, with paired
+    confidence intervals over items and p-values from a sign-flip test. P-values for criteria are adjusted
+    for multiple comparisons (Holm).
 
     With --json, prints an object with the keys baseline, run, regressed (null if undecided) and difference
     (as in `RunDifference.to_dict`).
@@ -121,8 +121,8 @@ def compare(
       autorubric compare experiments/before experiments/after --fail-on-regression
 
     Exit codes: 0 success, 1 lower scores (--fail-on-regression), 2 invalid command line, file or run folder,
-    3 too few items to decide, or more verdicts of a run lost, not judged or abstained than --max-lost or
-    --max-abstained allows.
+    3 no finished item, too few items to decide, or more verdicts of a run lost, not judged or abstained than
+    --max-lost or --max-abstained allows.
     """
     with warnings.catch_warnings():
         # The notices repeat the warnings and name the run.
@@ -130,6 +130,9 @@ def compare(
         before, after = (autorubric.EvalResult.from_experiment(one) for one in (baseline, run))
     for one in (before, after):
         notice(*(f"{one.experiment_name}: {text}" for text in one.notices))
+    if empty := [one for one in (before, after) if one.unfinished_items and not one.total_items]:
+        notice(*(f"{one.experiment_name} has no finished item; resume the run first." for one in empty))
+        return Exit.UNJUDGED
     labelled = autorubric.RubricDataset.from_file(dataset) if dataset is not None else None
     found = autorubric.metrics.run_difference(before, after, labelled, rng=seed)
     runs = {"baseline": str(baseline), "run": str(run)}

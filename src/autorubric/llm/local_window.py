@@ -16,6 +16,11 @@ from autorubric.support.objects import SAME_ERRORS_TO_STOP
 _START: Final = 2
 _GROWTH: Final = 1.25
 """Ratio of the median times of two rounds from which the window is not doubled: the requests wait in line."""
+_LINE: Final = 1.6
+"""Ratio from which requests wait in line for sure; below it, earlier ones may have been fast by chance."""
+_DRIFT: Final = 1.1
+_FEWEST: Final = 4
+"""Minimum number of requests from which a median is computed."""
 _ROOM: Final = 2.0
 """Time limit divided by the longest time that a larger window may cause: in proportion to its size."""
 _PATIENCE: Final = 10.0
@@ -79,20 +84,20 @@ class LocalWindow:
         self._timeouts, seconds = 0, now - sent
         if self._limit is None:
             self._limit = self._server.time_limit(seconds)
-            if running == 1:
-                self._before = seconds
             if self._server.parallel is None and _START * _ROOM * seconds > self._limit:
                 self.size = 1
         # Only requests that spent most of their time in a full window show what the window costs.
         if running < self.size or self.size >= most or sent + now < 2 * self._since:
             return
         self._times.append(seconds)
-        if len(self._times) < self.size:
+        if len(self._times) < max(self.size, _FEWEST):
             return
         median = sorted(self._times)[len(self._times) // 2]
         self._times.clear()
         step = max(1, self.size // 4) if self._has_timed_out else self.size
         is_flat = self._has_timed_out or median < _GROWTH * self._before
+        if not is_flat and median < _LINE * self._before:
+            self._before *= _DRIFT
         if is_flat and _ROOM * median * (self.size + step) <= self._limit * self.size:
             self.size, self._before, self._since = min(most, self.size + step), median, now
 

@@ -46,7 +46,7 @@ class _Tries:
     ) -> bool:
         """Count the failure and return whether the request may be sent again."""
         left, asked = policy.patience - (now - self.since), error.retry_after
-        if asked is not None and asked > left:
+        if asked is not None and asked > max(left, 0.0):
             error.args = (
                 f"{error}. Retry-After asks to wait {asked:.10g} s, which exceeds the time left of "
                 f"max_retries × retry_max_wait = {policy.max_retries} × {policy.max_wait:g} s; increase "

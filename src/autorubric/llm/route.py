@@ -160,7 +160,7 @@ class Route:
         return cache_key(request, self._endpoint)
 
     def as_sent(self, request: ModelRequest) -> ModelRequest:
-        """Return the request in a supported form: what was rejected is left out or moves into the prompt."""
+        """Return the request in a supported form: what was rejected is omitted or moves into the prompt."""
         if self._refused_params:
             params = {k: v for k, v in request.params.items() if k not in self._refused_params}
             request = request._replace(params=params)

@@ -242,7 +242,7 @@ class BiasTests:
 
         def fit(share: float) -> tuple[float, float, float] | None:
             cell, group, truth, weight = strata.with_wrong_labels(share)
-            # A stratum without texts of its own is left out.
+            # A stratum without texts of its own is omitted.
             weight = np.where(np.bincount(group, weight)[group] > 1 - _NOTHING, weight, 0.0)
             error = value[cell] - truth * is_error
             return _fit(property_of[cell], error, np.ones(len(cell)), weight, group, item[cell])

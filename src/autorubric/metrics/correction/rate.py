@@ -208,7 +208,7 @@ def corrected_rate(
 
     Args:
         judge: The judge's binary verdicts on the items under test, preferably not including the labelled
-            items. NA, CANNOT_ASSESS, None and NaN are abstentions; leave out items that the judge has not
+            items. NA, CANNOT_ASSESS, None and NaN are abstentions; omit items that the judge has not
             seen. INVALID counts as missing.
         calib_truth: True verdicts on the labelled items. NA and CANNOT_ASSESS mean that there is no answer;
             None, NaN and INVALID count as missing.

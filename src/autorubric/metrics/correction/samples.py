@@ -101,7 +101,7 @@ def labels_of(given: Iterable[Any], what: str) -> Any:
 class LabelledSample:
     """Labels and judged values of labelled items, and judged values of items under test.
 
-    NaN is an answer of its own: the label has no answer, or the judge abstained.
+    NaN is a separate answer: the label has no answer, or the judge abstained.
     """
 
     truth: Array
