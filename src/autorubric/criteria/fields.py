@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal, Self, TypeAlias
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, model_validator
 
 from autorubric.support.field_types import FiniteFloat
-from autorubric.support.names import fold_name, match_name
+from autorubric.support.names import clean_name, fold_name, match_name
 from autorubric.support.objects import Json
 
 FieldSpec: TypeAlias = tuple[Any, Any]
@@ -110,8 +110,9 @@ class _Bounded(EvalField):
         return self
 
     def normalize(self, given: Json) -> Json:
-        """Return the reply, converting a boolean to text so that it is rejected: pydantic would read 1."""
-        return str(given) if isinstance(given, bool) else given
+        """Return a number, or text without invisible characters; a boolean as text, which is rejected."""
+        # Pydantic would read a boolean as 0 or 1.
+        return clean_name(str(given)) if isinstance(given, bool | str) else given
 
     def position(self, given: Any) -> float | None:
         return float((given - self.min_val) / (self.max_val - self.min_val))
