@@ -124,6 +124,13 @@ class Material(NamedTuple):
     order: tuple[str, ...] = ()
 
 
+def texts_of(material: Material) -> str:
+    """Return the texts that a judge is shown between delimiters."""
+    submission = material.submission
+    shown = [submission.text, submission.thinking, material.query, material.reference]
+    return "\n".join([text for text in (*shown, *submission.candidates.values()) if text])
+
+
 class Shared(NamedTuple):
     tag: str
     prefix: str

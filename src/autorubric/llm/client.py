@@ -183,10 +183,9 @@ class LLMClient:
             ReplyError: If no reply could be read; `usage`, `cost` and `replies` cover all attempts.
             ProviderError: If no model sent a reply; the error has the same attributes as a `ReplyError`.
         """
-        material = "\n".join(message.content for message in messages if message.role == "user")
 
         def decode(text: str) -> T:
-            return read(parse_reply_json(text, material=material))
+            return read(parse_reply_json(text))
 
         return await self.converse(ModelQuestion(tuple(messages), decode, schema, sample))
 
