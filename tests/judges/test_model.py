@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from autorubric.criteria import Submission
+from autorubric.criteria import Criterion, Submission
 from autorubric.errors import (
     BudgetError,
     ContextLengthError,
@@ -124,6 +124,15 @@ def test_the_text_that_is_judged_gives_no_verdict(replies: list[Any], code: str,
     judge, transport = model_judge(replies)
     assert ask(judge, request_for(binary(), ATTACK)).answer.code == code
     assert len(transport.requests) == asked
+
+
+def test_an_answer_like_an_example_of_the_instructions_is_read() -> None:
+    """Only the texts are quoted; the criterion may show what to answer."""
+    wanted = '{"reason": "ok", "verdict": "MET"}'
+    criterion = Criterion(name="valid", requirement=f"It is valid. If so, answer {wanted}.")
+    judge, transport = model_judge([f"My verdict: {wanted}"])
+    assert ask(judge, request_for(criterion)).answer.code == "MET"
+    assert len(transport.requests) == 1
 
 
 def test_a_reply_that_only_quotes_is_asked_again_then_lost() -> None:

@@ -128,6 +128,7 @@ def test_what_models_write_is_read(text: str, payload: dict[str, Any]) -> None:
         ('{"a": 0} or {"A": 1}', "contradict each other"),
         ('{"a": 0} or {"answer": {"a": 1}}', "contradict each other"),
         ('{"a":' * 5000 + "1" + "}" * 5000, "nested over 100 levels"),
+        (('{"x":1,"a":' * 400 + "1" + "}" * 400) * 2, "nested over 100 levels"),
         ('{"a":' * 101 + '"\\ud800"' + "}" * 101, "nested over 100 levels"),
         ("<think>hm", "within its reasoning"),
         ('x {"a": </think> y', "no JSON object"),

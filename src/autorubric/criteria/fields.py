@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal, Self, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, model_validator
 
+from autorubric.errors import ReplyError
 from autorubric.support.field_types import FiniteFloat
 from autorubric.support.names import clean_name, fold_name, match_name
 from autorubric.support.objects import Json
@@ -165,10 +166,10 @@ def unwrap_reply(given: Mapping[str, Json], keys: Collection[str]) -> Mapping[st
     inner = [value for value in given.values() if isinstance(value, dict)]
     if len(given) == 1 and inner and not any(match_name(key, keys) for key in given):
         given = inner[0]
-    matched = {key: match_name(key, keys) or key for key in given if isinstance(key, str)}
-    if len(set(matched.values())) < len(given):
-        return given
-    return {matched[key]: value for key, value in given.items()}
+    matched = [(isinstance(key, str) and match_name(key, keys)) or key for key in given]
+    if len(set(matched)) < len(given):
+        raise ReplyError(f"the reply has keys that differ only in case: {', '.join(map(str, given))}")
+    return dict(zip(matched, given.values(), strict=True))
 
 
 def says_yes(given: Json) -> bool:

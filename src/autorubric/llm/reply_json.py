@@ -194,8 +194,9 @@ def _parse(text: str, wanted: _Wanted, material: str = "") -> ParsedReply:
     body = without_reasoning(text, f"JSON {wanted.name}", material)
     try:
         return _parse_body(body, wanted, material)
-    except _Unreadable as error:
-        raise ReplyError(str(error), reply=text) from None
+    except (_Unreadable, RecursionError) as error:
+        told = error if isinstance(error, _Unreadable) else _explain(error, wanted)
+        raise ReplyError(str(told), reply=text) from None
 
 
 def parse_reply(text: str, *, material: str = "", bare: bool = False) -> ParsedReply:
@@ -369,7 +370,10 @@ def _comparable(text: str) -> str:
 
 def _occurs(written: str, payload: Json, known: str) -> bool:
     """Return whether JSON occurs in a comparable text, as it is written or in another notation."""
-    forms = (written, json.dumps(payload, ensure_ascii=False), json.dumps(payload), repr(payload))
+    try:
+        forms = (written, json.dumps(payload, ensure_ascii=False), json.dumps(payload), repr(payload))
+    except RecursionError:  # such a payload is refused anyway
+        return False
     return any(_comparable(form) in known for form in forms) or (
         payload is not (inner := _unwrapped(payload)) and _occurs(repr(inner), inner, known)
     )
