@@ -126,9 +126,9 @@ class Material(NamedTuple):
 
 def texts_of(material: Material) -> str:
     """Return the texts that a judge is shown between delimiters."""
-    submission = material.submission
-    shown = [submission.text, submission.thinking, material.query, material.reference]
-    return "\n".join([text for text in (*shown, *submission.candidates.values()) if text])
+    judged, query, reference, *_ = material
+    texts = (judged.text, judged.thinking, query, reference, *judged.candidates.values())
+    return "\n".join(filter(None, texts))
 
 
 class Shared(NamedTuple):

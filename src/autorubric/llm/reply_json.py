@@ -138,50 +138,43 @@ def _without_end_tokens(body: str) -> str:
 
 def _end_of_reasoning(body: str, marks: list[re.Match[str]], material: str) -> int:
     """Return the end of the last mark that is not a part of an object or a quotation; 0 if there is none."""
-    read, seen, (objects, broken) = body, marks, _objects_in(body)
-    if broken is not None:
-        # A repair neither adds nor removes marks.
-        read = body[:broken] + _repair(body[broken:])
-        seen, (objects, _) = list(_REASONING_END.finditer(read)), _objects_in(read)
-    known, starts, n_quoted, end = _comparable(material), [start for start, _, _ in objects], 0, 0
-    for mark, at in zip(reversed(marks), reversed(seen), strict=False):
-        after = bisect(starts, at.start())
-        if after and at.start() < objects[after - 1][1]:
-            continue
-        if not known or not _is_quoted(read, at, objects[after : after + 1], known):
-            end = mark.end()
-            break
-        n_quoted += 1
-        if n_quoted == _MOST_BROKEN:
-            break
+    objects, read = _objects_in(body)
+    # A repair neither adds nor removes marks.
+    pairs = list(zip(reversed(marks), reversed(list(_REASONING_END.finditer(read))), strict=False))
+    known = _comparable(material)
+    last = (mark.end() for mark, seen in pairs[:_MOST_OBJECTS] if not _is_text(read, seen, objects, known))
+    end = next(last, 0)
     # An object with an error in it is not recognised; what precedes its end is no reasoning.
     starts_whole = end and unfenced(body)[:1] == "{" and not _QUOTED_OBJECT.start.search(body, end)
     return 0 if starts_whole else end
 
 
-def _objects_in(body: str) -> tuple[list[tuple[int, int, Json]], int | None]:
-    """Return the place and value of each object, and the start of the first text that looks like one."""
-    objects, at, broken = list[tuple[int, int, Json]](), 0, list[int]()
-    while len(broken) < _MOST_BROKEN and (start := _QUOTED_OBJECT.start.search(body, at)):
+def _objects_in(body: str) -> tuple[list[tuple[int, int, Json]], str]:
+    """Return the place and value of each object, and the text, repaired from the first error on."""
+    objects, at, broken = list[tuple[int, int, Json]](), 0, 0
+    while broken < _MOST_BROKEN and (start := _QUOTED_OBJECT.start.search(body, at)):
+        at = start.start()
         try:
-            payload, at = _DECODER.raw_decode(body, start.start())
+            payload, end = _DECODER.raw_decode(body, at)
         except (ValueError, RecursionError):
-            at = start.end()
-            broken.append(start.start())
+            body, at = (body, start.end()) if broken else (body[:at] + _repair(body[at:]), at)
+            broken += 1
         else:
-            objects.append((start.start(), at, payload))
-    return objects, broken[0] if broken else None
+            objects.append((at, end, payload))
+            at = end
+    return objects, body
 
 
-def _is_quoted(body: str, mark: re.Match[str], after: list[tuple[int, int, Json]], known: str) -> bool:
-    """Return whether a mark and the object after it, or all that follows, occur in a comparable text."""
-    if _comparable(mark[0]) not in known:
+def _is_text(body: str, mark: re.Match[str], objects: list[tuple[int, int, Json]], known: str) -> bool:
+    """Return whether a mark is in an object or, with the object or all after it, in a comparable text."""
+    place = bisect(objects, mark.start(), key=lambda one: one[0])
+    if place and mark.start() < objects[place - 1][1]:
+        return True
+    if not known or _comparable(mark[0]) not in known:
         return False
-    if after:
-        start, end, payload = after[0]
+    for start, end, payload in objects[place : place + 1]:
         return _occurs(body[start:end], payload, known)
-    rest = _comparable(body[mark.start() :])
-    return rest in known or not re.search(r"\w", body[mark.end() :])
+    return _comparable(body[mark.start() :]) in known or not re.search(r"\w", body[mark.end() :])
 
 
 def unfenced(body: str) -> str:
@@ -370,13 +363,11 @@ def _comparable(text: str) -> str:
 
 def _occurs(written: str, payload: Json, known: str) -> bool:
     """Return whether JSON occurs in a comparable text, as it is written or in another notation."""
-    try:
-        forms = (written, json.dumps(payload, ensure_ascii=False), json.dumps(payload), repr(payload))
-    except RecursionError:  # such a payload is refused anyway
-        return False
-    return any(_comparable(form) in known for form in forms) or (
-        payload is not (inner := _unwrapped(payload)) and _occurs(repr(inner), inner, known)
-    )
+    values = (payload, _unwrapped(payload))
+    with suppress(RecursionError):  # such a payload is refused anyway
+        forms = [json.dumps(value, ensure_ascii=ascii) for value in values for ascii in (False, True)]
+        return any(_comparable(form) in known for form in (written, *forms, *map(repr, values)))
+    return False
 
 
 def _unwrapped(payload: Any) -> Any:
