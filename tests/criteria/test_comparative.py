@@ -177,6 +177,9 @@ def test_models_answer_in_letters() -> None:
     shown = Shown(names=("claude", "gpt"))
     for said in ("A", "a", "Candidate A", "**A**", "[A].", '"candidate A"'):
         assert comparing().read({"winner": said, "explanation": ""}, shown).code == "claude"
+    for reply in ({"Winner": "A", "Explanation": "x"}, {"result": {"winner": "A", "explanation": "x"}}):
+        answer = comparing().read(reply, shown)
+        assert (answer.code, answer.reason) == ("claude", "x")
     assert comparing().read({"winner": "TIE"}, shown).code == "tie"
     for said in ("gpt", "C", "", "1", "AB"):
         with pytest.raises(ReplyError):
@@ -336,7 +339,7 @@ def test_examples_are_in_letters() -> None:
     assert firsts == {"A", "B"}
 
 
-@pytest.mark.parametrize("margin", [2, 2.0, "2", "2.0"])
+@pytest.mark.parametrize("margin", [2, 2.0, "2", "2.0", "2\u200b"])
 def test_a_margin_is_read_in_any_form_of_a_number(margin: Any) -> None:
     """As ratings are."""
     answer = comparing(margin=3).read({"winner": "gpt", "margin": margin, "explanation": ""})

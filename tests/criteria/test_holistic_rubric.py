@@ -71,6 +71,18 @@ def test_what_is_no_level_is_refused(reply: object) -> None:
         OVERALL.read(reply)
 
 
+@pytest.mark.parametrize("reply", [None, {"level": None}, {"explanation": "x"}, {"level_index": None}])
+def test_a_missing_level_is_not_the_level_none(reply: object) -> None:
+    """JSON null and an absent key are no answer, whatever the levels are called."""
+    levels = [
+        RubricLevel(name=name, index=index, description="") for index, name in enumerate(["None", "Some"])
+    ]
+    criterion = HolisticRubricCriterion(name="none", levels=levels)
+    assert criterion.read({"level": "none"}).code == "None"
+    with pytest.raises(ReplyError, match="none: level"):
+        criterion.read(reply)
+
+
 def test_cannot_assess_is_an_abstention() -> None:
     """In words or in an object, with the reason wherever it stands."""
     assert OVERALL.read("CANNOT_ASSESS").cannot_assess

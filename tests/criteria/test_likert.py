@@ -109,7 +109,7 @@ def test_what_is_no_rating_is_refused(reply: object) -> None:
 
 def test_a_rating_may_be_a_numeral() -> None:
     """Files of labels hold texts."""
-    assert HELPFULNESS.read("4").code == HELPFULNESS.read(4.0).code == 4
+    assert HELPFULNESS.read("4").code == HELPFULNESS.read(4.0).code == HELPFULNESS.read("\u200b4").code == 4
 
 
 def test_the_scale_is_sorted_and_written_without_its_range() -> None:

@@ -43,6 +43,13 @@ def test_cannot_assess_has_no_value() -> None:
     assert (answer.code, answer.value, answer.cannot_assess) == ("CANNOT_ASSESS", None, True)
 
 
+@pytest.mark.parametrize("key", ["Verdict", "VERDICT", "verdict\u200b"])
+def test_two_verdicts_are_none(key: str) -> None:
+    """Keys that are equal after folding have no single reading."""
+    with pytest.raises(ReplyError, match="differ only in case"):
+        binary().read({"verdict": "MET", key: "UNMET"})
+
+
 @pytest.mark.parametrize("word", ["", "maybe", "2", 2, 0.5, [], {}, "MET UNMET", "NA", "INVALID"])
 def test_other_words_are_no_verdict(word: object) -> None:
     """Everything else is refused with what was given and what is allowed."""

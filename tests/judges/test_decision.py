@@ -406,6 +406,19 @@ def test_a_boolean_is_not_the_text_of_the_same_letters() -> None:
         asking.question((request.submission,)).decode(json.dumps(answers))
 
 
+@pytest.mark.parametrize("value", ['"value": null', '"value": "None", "value": "Mild"', '"label": "None"'])
+def test_no_value_is_not_the_option_none(openai_server: OpenAIServer, value: str) -> None:
+    """A null, contradictory or absent value is asked again."""
+    answers = f'[{{"name": "q1", {_CHOICE}[{{{value}, "probability": 1.0}}]}}]'
+    openai_server.script(
+        {"do": "raw", "body": f'{{"model": "m", "answers": {answers}}}'},
+        {"do": "answer", "answers": {"q1": {"type": "choice", "probabilities": {"None": 0.0, "Mild": 1.0}}}},
+    )
+    criterion = Criterion(name="pain", requirement="r", options=["None", "Mild"])
+    [vote] = _votes(_judge(openai_server, "openai"), criterion)
+    assert (vote.status, vote.answer) == ("answered", "Mild")
+
+
 def test_answers_without_names_are_in_the_order_of_the_questions() -> None:
     """OpenAI Decisions may leave out the names."""
     request = _request("checklist")

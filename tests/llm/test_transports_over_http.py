@@ -351,6 +351,10 @@ def test_a_refused_schema_goes_into_the_prompt(ask: Ask, openai_server: OpenAISe
         {"message": "Input should be 'user' or 'assistant'"},
         {"message": "'system' is not one of ['user', 'assistant'] - 'messages.0.role'"},
         {"message": "Unknown role: system"},
+        {"message": "role 'system' is invalid"},
+        {"message": "messages with role 'system' are disallowed"},
+        {"message": "Expected first role to be user"},
+        {"message": "system_instruction is not supported for this model"},
         {"message": f"{{{{ {'x' * 500} }}}}: raise_exception('System role not supported')", "status": 500},
     ],
 )
@@ -380,6 +384,10 @@ def test_a_refused_system_message_goes_into_the_users(
         ("temperature", "temperature is not supported"),
         ("temperature", "invalid temperature: only 1 is allowed for this model"),
         ("temperature", "`temperature` is deprecated for this model."),
+        ("temperature", "Temperature is not supported by this model"),
+        ("temperature", "Invalid parameter: temperature"),
+        ("temperature", "temperature is not a valid parameter"),
+        ("temperature", "temperature must be 1 for this model"),
         ("top_p", "`temperature` and `top_p` cannot both be specified for this model."),
         ("seed", "body.seed: Extra inputs are not permitted"),
     ],
@@ -397,10 +405,14 @@ def test_a_refused_parameter_is_left_out_and_listed(
     assert "response_format" in second
 
 
-def test_a_value_out_of_range_is_an_error(ask: Ask, openai_server: OpenAIServer) -> None:
+@pytest.mark.parametrize(
+    "message",
+    ["temperature must be between 0 and 1", "temperature must be 0 to 1", "temperature must be 10 or less"],
+)
+def test_a_value_out_of_range_is_an_error(ask: Ask, openai_server: OpenAIServer, message: str) -> None:
     """The user corrects it; nothing is left out."""
-    openai_server.script(status(400, "temperature must be between 0 and 1"), repeat="last")
-    with pytest.raises(RequestRefusedError, match="between 0 and 1"):
+    openai_server.script(status(400, message), repeat="last")
+    with pytest.raises(RequestRefusedError, match=message):
         ask(temperature=1.5)
     assert len(openai_server.log()) == 1
 
@@ -431,17 +443,27 @@ def test_what_was_refused_is_not_sent_again(openai_server: OpenAIServer) -> None
 
 
 @pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
+@pytest.mark.parametrize("content", [None, "</think>", "<think></think>"])
+@pytest.mark.parametrize("fence", ["", "```"])
 def test_an_answer_in_the_field_of_the_reasoning_is_read(
-    ask: Ask, openai_server: OpenAIServer, field: str
+    ask: Ask, openai_server: OpenAIServer, field: str, content: str | None, fence: str
 ) -> None:
     """A finished object that fits the schema is the reply, and is recorded as its text."""
-    said = json.dumps(MET["payload"])
-    openai_server.script({"do": "answer", "message": {"content": None, field: said}})
+    said = f"{fence}\n{json.dumps(MET['payload'])}\n{fence}".strip()
+    openai_server.script({"do": "answer", "message": {"content": content, field: said}})
     exchange = ask()
     assert (exchange.answer, exchange.replies, exchange.asked) == ("MET", (said,), 1)
 
 
-@pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
+@pytest.mark.parametrize(
+    ("field", "content"),
+    [
+        ("reasoning_content", None),
+        ("reasoning", None),
+        ("reasoning", "</think>"),
+        ("reasoning", "<think></think>"),
+    ],
+)
 @pytest.mark.parametrize(
     "reply",
     [
@@ -452,10 +474,10 @@ def test_an_answer_in_the_field_of_the_reasoning_is_read(
     ],
 )
 def test_reasoning_is_no_answer(
-    ask: Ask, openai_server: OpenAIServer, field: str, reply: dict[str, Any]
+    ask: Ask, openai_server: OpenAIServer, field: str, content: str | None, reply: dict[str, Any]
 ) -> None:
     """Prose, another object and a cut-off reply are asked about again; the error names the field."""
-    step = {**reply, "do": "answer", "message": {"content": None, field: reply["said"]}}
+    step = {**reply, "do": "answer", "message": {"content": content, field: reply["said"]}}
     openai_server.script(step, repeat="last")
     with pytest.raises(ReplyError, match="reasoning_content or reasoning"):
         ask()

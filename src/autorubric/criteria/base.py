@@ -232,7 +232,7 @@ class BaseCriterion(Declaration):
         """
         given = reply.model_dump() if isinstance(reply, BaseModel) else reply
         fields = self.eval_fields
-        if isinstance(given, Mapping) and not fields.keys() <= given.keys():
+        if isinstance(given, Mapping) and given.keys() != fields.keys():
             given = unwrap_reply(given, (*fields, "cannot_assess", "reason", "criterion_name"))
         if self._says_cannot_assess(given):
             return Answer(code=None, cannot_assess=True, reason=self._reason(given))

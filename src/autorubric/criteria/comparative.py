@@ -17,11 +17,11 @@ from pydantic import BaseModel, Field, PrivateAttr, model_validator
 
 from autorubric.criteria.base import AnswerChoice, BaseCriterion, Shown, register_kind
 from autorubric.criteria.declaration import object_schema, reason_schema
-from autorubric.criteria.fields import FieldSpec
+from autorubric.criteria.fields import FieldSpec, unwrap_reply
 from autorubric.criteria.values import Answer, Level, Submission
 from autorubric.errors import ReplyError
 from autorubric.support.field_types import Count
-from autorubric.support.names import fold_name, match_name
+from autorubric.support.names import clean_name, fold_name, match_name
 from autorubric.support.objects import Json
 from autorubric.support.reading_errors import short_repr
 
@@ -242,6 +242,8 @@ class ComparativeCriterion(BaseCriterion):
         given: Json = reply.model_dump() if isinstance(reply, BaseModel) else reply
         reason, margin = "", None
         if isinstance(given, Mapping):
+            fields = (_KEYS[self.mode], "margin", "explanation", "cannot_assess", "reason", "criterion_name")
+            given = unwrap_reply(given, fields)
             reason = str(given.get("explanation") or given.get("reason") or "")
             margin = given.get("margin")
         if self._says_cannot_assess(given):
@@ -434,7 +436,8 @@ def _number(given: Json) -> float | None:
     if isinstance(given, bool):
         return None
     try:
-        number = float(given) if isinstance(given, int | float | str) else math.nan
+        text = clean_name(given) if isinstance(given, str) else given
+        number = float(text) if isinstance(text, int | float | str) else math.nan
     except (ValueError, OverflowError):
         return None
     return number if math.isfinite(number) else None

@@ -271,7 +271,7 @@ class Criterion(BaseCriterion):
         reason, in_words = "", isinstance(given, (dict, Mapping))
         if isinstance(given, (dict, Mapping)):
             key = "verdict" if self.options is None else "label"
-            if key not in given:
+            if given.keys() != {key, "reason"}:
                 given = unwrap_reply(given, (key, "cannot_assess", "reason"))
             reason = str(given.get("reason") or "")
             if "cannot_assess" in given and says_yes(given["cannot_assess"]):

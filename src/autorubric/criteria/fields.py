@@ -9,8 +9,9 @@ from typing import Annotated, Any, ClassVar, Final, Literal, Self, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, model_validator
 
+from autorubric.errors import ReplyError
 from autorubric.support.field_types import FiniteFloat
-from autorubric.support.names import fold_name, match_name
+from autorubric.support.names import clean_name, fold_name, match_name
 from autorubric.support.objects import Json
 
 FieldSpec: TypeAlias = tuple[Any, Any]
@@ -110,8 +111,9 @@ class _Bounded(EvalField):
         return self
 
     def normalize(self, given: Json) -> Json:
-        """Return the reply, converting a boolean to text so that it is rejected: pydantic would read 1."""
-        return str(given) if isinstance(given, bool) else given
+        """Return a number, or text without invisible characters; a boolean as text, which is rejected."""
+        # Pydantic would read a boolean as 0 or 1.
+        return clean_name(str(given)) if isinstance(given, bool | str) else given
 
     def position(self, given: Any) -> float | None:
         return float((given - self.min_val) / (self.max_val - self.min_val))
@@ -164,10 +166,10 @@ def unwrap_reply(given: Mapping[str, Json], keys: Collection[str]) -> Mapping[st
     inner = [value for value in given.values() if isinstance(value, dict)]
     if len(given) == 1 and inner and not any(match_name(key, keys) for key in given):
         given = inner[0]
-    matched = {key: match_name(key, keys) or key for key in given if isinstance(key, str)}
-    if len(set(matched.values())) < len(given):
-        return given
-    return {matched[key]: value for key, value in given.items()}
+    matched = [(isinstance(key, str) and match_name(key, keys)) or key for key in given]
+    if len(set(matched)) < len(given):
+        raise ReplyError(f"the reply has keys that differ only in case: {', '.join(map(str, given))}")
+    return dict(zip(matched, given.values(), strict=True))
 
 
 def says_yes(given: Json) -> bool:

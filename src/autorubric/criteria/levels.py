@@ -111,6 +111,8 @@ class HolisticRubricCriterion(BaseCriterion):
         if not isinstance(given, Mapping):
             given = {**self._blank_texts(), "level": given}
         named_level = given.get("level", given.get("level_index"))
+        if named_level is None or isinstance(named_level, list | Mapping):
+            return given
         named = {fold_name(level.name): level for level in self.levels}
         numbered = {str(level.index): level for level in self.levels}
         word = fold_name(str(named_level))

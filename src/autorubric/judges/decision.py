@@ -134,6 +134,8 @@ def _read(question: DecisionQuestion, answer: Json) -> dict[str, float] | None:
     elif isinstance(given, list) and all(isinstance(one, dict) for one in given):
         # A boolean and a text of the same letters are different values.
         pairs = [(one.get("value"), one.get("probability")) for one in given]
+        if not all(isinstance(key, str | int | float) for key, _ in pairs):
+            raise ReplyError("a probability has no value, or several that contradict each other")
         given = without_contradictions(
             [(f"boolean {key}" if isinstance(key, bool) else str(key), p) for key, p in pairs]
         )

@@ -8,6 +8,7 @@ import random
 import re
 import warnings
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
@@ -25,6 +26,7 @@ from autorubric.judges.prompts import (
     compose,
     compose_batch,
     opaque_ids,
+    texts_of,
 )
 from autorubric.judges.token_probabilities import Certainty, TokenText, certainty_of
 from autorubric.llm.client import LLMClient
@@ -35,6 +37,7 @@ from autorubric.scoring.votes import VoteExchange
 from autorubric.support.objects import Json
 
 ReadT = TypeVar("ReadT")
+_ENUMERATOR = re.compile(r"\s*(?:[-*+•]|\(?\w{1,3}[.):])\s")
 
 
 def demand_text(judge_id: str, request: JudgeRequest) -> None:
@@ -188,10 +191,10 @@ class ModelJudge:
 
         def question_of(submissions: Submissions) -> ModelQuestion[ReadT]:
             prompt = prompt_for(submissions[0])
-            sent = prompt.messages[-1].content
 
             def decode(text: str) -> ReadT:
-                return read(*parse_reply(text, material=sent, bare=bare))
+                material = material_of(request, submissions[0], shown)
+                return read(*parse_reply(text, material=texts_of(material), bare=bare))
 
             return ModelQuestion(prompt.messages, decode, prompt.schema, request.sample)
 
@@ -273,16 +276,19 @@ def _key_requests(requests: Sequence[JudgeRequest]) -> dict[str, tuple[JudgeRequ
 
 def _check_rest(criterion: BaseCriterion, answer: Answer, rest: str) -> None:
     """Raise `ReplyError` if a line after the object is a verdict, label or number that contradicts it."""
+    if criterion.level not in ("binary", "nominal", "ordinal", "interval"):
+        return
+    said: dict[str, str] = {}
     for line in rest.splitlines():
         word = bare_word(line) or line.strip()
-        if not word or criterion.level not in ("binary", "nominal", "ordinal", "interval"):
-            continue
-        try:
-            other = criterion.read(word)
-        except ReplyError:
-            continue
-        if (other.code, other.cannot_assess) != (answer.code, answer.cannot_assess):
-            raise ReplyError(f"the reply says {word!r} after an object that says otherwise; give one answer")
+        if word and not _ENUMERATOR.match(line):
+            with suppress(ReplyError):
+                other = criterion.read(word)
+                said[repr((other.code, other.cannot_assess))] = word
+    # Several answers are a list of what could be said.
+    if len(said) == 1 and repr((answer.code, answer.cannot_assess)) not in said:
+        word = next(iter(said.values()))
+        raise ReplyError(f"the reply says {word!r} after an object that says otherwise; give one answer")
 
 
 def _read_batch(keyed: _Keyed, payload: Any, _: str) -> dict[str, Answer]:

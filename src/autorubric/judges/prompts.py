@@ -124,6 +124,13 @@ class Material(NamedTuple):
     order: tuple[str, ...] = ()
 
 
+def texts_of(material: Material) -> str:
+    """Return the texts that a judge is shown between delimiters."""
+    judged, query, reference, *_ = material
+    texts = (judged.text, judged.thinking, query, reference, *judged.candidates.values())
+    return "\n".join(filter(None, texts))
+
+
 class Shared(NamedTuple):
     tag: str
     prefix: str

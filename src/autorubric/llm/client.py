@@ -15,7 +15,7 @@ from pydantic import BaseModel, ValidationError
 from autorubric.errors import ArgumentError, ProviderError, ReplyError
 from autorubric.llm.cache import CacheStats
 from autorubric.llm.config import LLMConfig
-from autorubric.llm.reply_json import parse_reply_json
+from autorubric.llm.reply_json import parse_reply_json, unfenced, without_reasoning
 from autorubric.llm.retry import most_requests
 from autorubric.llm.route import Route
 from autorubric.llm.transport import (
@@ -80,18 +80,26 @@ def _with_text(question: ModelQuestion[T], reply: ModelReply) -> ModelReply:
     """Return a reply without text with its reasoning as the text, if that is a whole answer."""
     # Servers with a parser of reasoning take an answer for reasoning if no end mark precedes it.
     said, is_finished = (reply.reasoning or "").strip(), reply.finish_reason == "stop"
-    if question.schema and is_finished and not reply.text.strip() and said[:1] + said[-1:] == "{}":
+    whole = unfenced(said)
+    if question.schema and is_finished and whole[:1] + whole[-1:] == "{}" and _is_empty(reply.text):
         with suppress(ReplyError):
             question.decode(said)
             return reply._replace(text=said, reasoning=None)
     return reply
 
 
+def _is_empty(text: str) -> bool:
+    """Return whether a text is blank, or only the marks of reasoning that stands in a field of its own."""
+    with suppress(ReplyError):
+        return not without_reasoning(text)
+    return False
+
+
 def _answer(question: ModelQuestion[T], reply: ModelReply) -> T | None:
     """Return the answer in a reply; None if the reply is a refusal."""
     if reply.refusal is not None:
         return None
-    if reply.reasoning and not reply.text.strip():
+    if reply.reasoning and _is_empty(reply.text):
         raise ReplyError("the reply is empty, and its reasoning_content or reasoning is no finished answer")
     if reply.finish_reason == "length" and question.schema is not None and "{" not in reply.text:
         # A bare `1` may be the beginning of `10`.
@@ -183,10 +191,9 @@ class LLMClient:
             ReplyError: If no reply could be read; `usage`, `cost` and `replies` cover all attempts.
             ProviderError: If no model sent a reply; the error has the same attributes as a `ReplyError`.
         """
-        material = "\n".join(message.content for message in messages if message.role == "user")
 
         def decode(text: str) -> T:
-            return read(parse_reply_json(text, material=material))
+            return read(parse_reply_json(text))
 
         return await self.converse(ModelQuestion(tuple(messages), decode, schema, sample))
 

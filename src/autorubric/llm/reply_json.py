@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import ast
+import html
 import json
 import math
 import re
+import unicodedata
 import warnings
+from bisect import bisect
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final, NamedTuple, NoReturn
 
 from autorubric.errors import ReplyError
+from autorubric.support.chat_tokens import INVISIBLE, restore_brackets
 from autorubric.support.names import fold_name
 from autorubric.support.objects import Json
 
@@ -22,31 +26,36 @@ _REPAIRED: Final = re.compile(
 )
 _REPLACED: Final = {",": "", "True": "true", "False": "false", "None": "null"}
 _LONE_BACKSLASH: Final = re.compile(r'\\(?:(["\\/bfnrt]|u[0-9a-fA-F]{4})|(\')|)', re.DOTALL)
-_SPACE: Final = re.compile(r"[\s\\]+")
+_NOT_COMPARED: Final = re.compile(rf"[\s\\\"'`\u201c-\u201f\u2018-\u201b{INVISIBLE}]+")
 _COMMA_AT_END: Final = re.compile(r",(?=[}\]])")
 _SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F]")
 _DECORATION: Final = "`*\"' \t\r\n"
 _WORD: Final = re.compile(r"[A-Za-z_]{1,20}|[+-]?[0-9.]{1,20}(?:[eE][+-]?[0-9]{1,3})?")
 _THOUGHTS: Final = (
-    r"(?:(?:seed:)?think|thinking|(?:inner_)?thoughts?|reasoning|rationale|reflection|analysis|scratchpad"
-    r"|deliberation|(?:inner_|internal_)?monologue|chain_of_thought|cot)"
+    r"(?:[a-z0-9]{1,20}[:_.-]){0,3}(?:think|thinking|thoughts?|reasoning|rationale|reflection|analysis"
+    r"|scratch_?pad|planning|deliberation|monologue|cot)(?:[:_.-][a-z0-9]{1,40}){0,3}"
 )
 _REASONING_END: Final = re.compile(
-    rf"</{_THOUGHTS}\s*>|\[/{_THOUGHTS}\]|<\|/{_THOUGHTS}\|>|<\|end_(?:of_)?{_THOUGHTS}\|>"
-    r"|◁/think▷|<unused95>|<\|channel\|>\s*final[^<{\[]*(?:<\|[a-z]+\|>[^<{\[]*)*<\|message\|>",
+    rf"</{_THOUGHTS}\s{{0,9}}>|\[/{_THOUGHTS}\]|<[|｜](?:/|end[_▁](?:of[_▁])?){_THOUGHTS}[|｜]>"
+    r"|◁/think▷|<unused95>|<\|inner_suffix\|>|<channel\|>"
+    r"|<\|channel\|>\s*final[^<{\[]*(?:<\|[a-z]+\|>[^<{\[]*){0,4}<\|message\|>",
     re.IGNORECASE,
 )
 _REASONING_START: Final = re.compile(
-    rf"\s*(?:<{_THOUGHTS}\s*>|\[{_THOUGHTS}\]|<\|(?:begin_(?:of_)?)?{_THOUGHTS}\|>|◁think▷|<unused94>"
+    rf"\s*(?:<{_THOUGHTS}(?:\s[^<>]*)?(?<!/)>|\[{_THOUGHTS}\]"
+    rf"|<[|｜](?:(?:begin|start)[_▁](?:of[_▁])?)?{_THOUGHTS}[|｜]>"
+    r"|◁think▷|<unused94>|<\|inner_prefix\|>|<\|channel>"
     r"|(?:<\|start\|>\s*assistant\s*)?<\|channel\|>\s*(?:analysis|commentary))",
     re.IGNORECASE,
 )
 # Servers that drop special tokens leave the names of the channels.
 _BARE_CHANNELS: Final = re.compile(r"\s*analysis(?=\S).*assistantfinal(?=\s*[{\[])", re.DOTALL)
-_END_OF_TURN: Final = re.compile(r"<\|[a-z_]+\|>|</s>|<eos>|<end_of_turn>", re.IGNORECASE)
+_END_OF_TURN: Final = re.compile(r"<[|｜](?!message)[a-z_▁]+[|｜]>|</s>|<eos>|<end_of_turn>", re.IGNORECASE)
 _FENCED: Final = re.compile(r"(`{3,}|~{3,})[ \t]*\w*[ \t]*\r?\n(.*?)(?:\r?\n[ \t]*\1[ \t]*)?\Z", re.DOTALL)
 _LONGEST_LITERAL: Final = 1 << 16
 _MOST_BROKEN: Final = 20
+_MOST_OBJECTS: Final = 200  # that are looked for in a material
+_ONLY_QUOTES: Final = "the reply only quotes JSON from the text; answer with one JSON {} alone"
 
 
 class _Wanted(NamedTuple):
@@ -98,10 +107,10 @@ def parse_json_list(text: str) -> Json:
     return _parse(text, _LIST).payload
 
 
-def without_reasoning(text: str, wanted: str = "answer") -> str:
+def without_reasoning(text: str, wanted: str = "answer", material: str = "") -> str:
     """Return the part of a reply after the last end mark of reasoning, without tokens that end the turn.
 
-    Marks in the strings of JSON objects are text.
+    Marks in the strings of JSON objects are text, and so are marks that the reply quotes from the material.
     """
     body = _without_end_tokens(text.strip().lstrip("\ufeff"))
     if bare := _BARE_CHANNELS.match(body):
@@ -109,7 +118,7 @@ def without_reasoning(text: str, wanted: str = "answer") -> str:
     # Most replies contain no mark, and a search for all of them is slow.
     marked = "<" in body or "[/" in body or "◁" in body
     if marked and (marks := list(_REASONING_END.finditer(body))):
-        body = body[_end_of_reasoning(body, marks) :].strip()
+        body = body[_end_of_reasoning(body, marks, material) :].strip()
     if _REASONING_START.match(body):
         raise ReplyError(f"the reply ended within its reasoning; answer with the {wanted}", reply=text)
     return body
@@ -119,7 +128,7 @@ def _without_end_tokens(body: str) -> str:
     end = len(body)
     while end and body[end - 1] == ">":
         start = body.rfind("<", 0, end)
-        if not _END_OF_TURN.fullmatch(body, start, end):
+        if not _END_OF_TURN.fullmatch(body, start, end) or _REASONING_END.fullmatch(body, start, end):
             break
         end = start
         while end and body[end - 1].isspace():
@@ -127,37 +136,60 @@ def _without_end_tokens(body: str) -> str:
     return body[:end]
 
 
-def _end_of_reasoning(body: str, marks: list[re.Match[str]]) -> int:
-    """Return the end of the last mark that is not in a string of an object; 0 if there is none."""
-    objects, at, broken = list[tuple[int, int]](), 0, 0
-    while broken < _MOST_BROKEN and (start := _QUOTED_OBJECT.start.search(body, at)):
-        try:
-            _, at = _DECODER.raw_decode(body, start.start())
-        except (ValueError, RecursionError):
-            at, broken = start.end(), broken + 1
-        else:
-            objects.append((start.start(), at))
-    outside = (
-        mark.end() for mark in reversed(marks) if not any(low < mark.start() < high for low, high in objects)
-    )
-    end = next(outside, 0)
+def _end_of_reasoning(body: str, marks: list[re.Match[str]], material: str) -> int:
+    """Return the end of the last mark that is not a part of an object or a quotation; 0 if there is none."""
+    objects, read = _objects_in(body)
+    # A repair neither adds nor removes marks.
+    pairs = list(zip(reversed(marks), reversed(list(_REASONING_END.finditer(read))), strict=False))
+    known = _comparable(material)
+    last = (mark.end() for mark, seen in pairs[:_MOST_OBJECTS] if not _is_text(read, seen, objects, known))
+    end = next(last, 0)
     # An object with an error in it is not recognised; what precedes its end is no reasoning.
-    starts_whole = end and _unfenced(body)[:1] == "{" and not _QUOTED_OBJECT.start.search(body, end)
+    starts_whole = end and unfenced(body)[:1] == "{" and not _QUOTED_OBJECT.start.search(body, end)
     return 0 if starts_whole else end
 
 
-def _unfenced(body: str) -> str:
+def _objects_in(body: str) -> tuple[list[tuple[int, int, Json]], str]:
+    """Return the place and value of each object, and the text, repaired from the first error on."""
+    objects, at, broken = list[tuple[int, int, Json]](), 0, 0
+    while broken < _MOST_BROKEN and (start := _QUOTED_OBJECT.start.search(body, at)):
+        at = start.start()
+        try:
+            payload, end = _DECODER.raw_decode(body, at)
+        except (ValueError, RecursionError):
+            body, at = (body, start.end()) if broken else (body[:at] + _repair(body[at:]), at)
+            broken += 1
+        else:
+            objects.append((at, end, payload))
+            at = end
+    return objects, body
+
+
+def _is_text(body: str, mark: re.Match[str], objects: list[tuple[int, int, Json]], known: str) -> bool:
+    """Return whether a mark is in an object or, with the object or all after it, in a comparable text."""
+    place = bisect(objects, mark.start(), key=lambda one: one[0])
+    if place and mark.start() < objects[place - 1][1]:
+        return True
+    if not known or _comparable(mark[0]) not in known:
+        return False
+    for start, end, payload in objects[place : place + 1]:
+        return _occurs(body[start:end], payload, known)
+    return _comparable(body[mark.start() :]) in known or not re.search(r"\w", body[mark.end() :])
+
+
+def unfenced(body: str) -> str:
     """Return the content of a reply that is one fenced block, whose end may be missing."""
     fenced = _FENCED.match(body)
     return fenced[2].strip() if fenced else body
 
 
 def _parse(text: str, wanted: _Wanted, material: str = "") -> ParsedReply:
-    body = without_reasoning(text, f"JSON {wanted.name}")
+    body = without_reasoning(text, f"JSON {wanted.name}", material)
     try:
         return _parse_body(body, wanted, material)
-    except _Unreadable as error:
-        raise ReplyError(str(error), reply=text) from None
+    except (_Unreadable, RecursionError) as error:
+        told = error if isinstance(error, _Unreadable) else _explain(error, wanted)
+        raise ReplyError(str(told), reply=text) from None
 
 
 def parse_reply(text: str, *, material: str = "", bare: bool = False) -> ParsedReply:
@@ -171,7 +203,7 @@ def parse_reply(text: str, *, material: str = "", bare: bool = False) -> ParsedR
     try:
         return _parse(text, _OBJECT, material)
     except ReplyError:
-        word = bare_word(without_reasoning(text)) if bare else None
+        word = bare_word(without_reasoning(text, material=material)) if bare else None
         if word is None:
             raise
         return ParsedReply(word)
@@ -209,11 +241,11 @@ def _whole(body: str) -> Any:
     """Return the value that a body, or its only fenced block, consists of; raises `ValueError` otherwise."""
     with suppress(ValueError):
         return _decode_whole(body)
-    block = _unfenced(body)
+    block = unfenced(body)
     if block is not body:
         with suppress(ValueError):
             return _decode_whole(block)
-    if block[:1] in ("{", "["):
+    if block[:1] in ("{", "[", '"'):
         with suppress(ValueError):
             return _decode_whole(_repair(block))
     return _python_literal(block)
@@ -222,8 +254,11 @@ def _whole(body: str) -> Any:
 def _decode_whole(text: str) -> Any:
     value = _DECODER.decode(text)
     # A JSON text that contains a JSON text has one reading.
-    if isinstance(value, str) and (inner := _unfenced(value.strip()))[:1] in ("{", "["):
-        value = _DECODER.decode(inner)
+    if isinstance(value, str) and (inner := unfenced(value.strip()))[:1] in ("{", "["):
+        try:
+            value = _DECODER.decode(inner)
+        except ValueError:
+            value = _DECODER.decode(_repair(inner))
     return value
 
 
@@ -264,14 +299,17 @@ def _literal_in_prose(text: str, wanted: _Wanted, material: str) -> ParsedReply:
     start, end = text.find("{"), text.rfind("}") + 1
     literal = text[start:end]
     payload = _python_literal(literal)
-    if not isinstance(payload, dict) or _comparable(literal) in _comparable(material):
-        raise ValueError("not a dict, or a quotation")
+    if not isinstance(payload, dict):
+        raise ValueError("not a dict")
+    if material and _occurs(literal, payload, _comparable(material)):
+        raise _Unreadable(_ONLY_QUOTES.format(wanted.name))
     return ParsedReply(_clean(payload, literal, wanted), text[end:])
 
 
 def _find(text: str, wanted: _Wanted, material: str) -> ParsedReply:
     objects: list[Any] = []
     repaired, n_quoted, end, known = False, 0, 0, ""
+    quotations: dict[str, bool] = {}
     start = wanted.start.search(text)
     while start:
         try:
@@ -287,7 +325,12 @@ def _find(text: str, wanted: _Wanted, material: str) -> ParsedReply:
             raise _explain(error, wanted) from None
         if isinstance(payload, wanted.kind):
             known = known or _comparable(material)
-            if payload and known and _occurs(text[start.start() : end], payload, known):
+            written = text[start.start() : end]
+            if payload and known and written not in quotations:
+                quotations[written] = _occurs(written, payload, known)
+                if len(quotations) > _MOST_OBJECTS:
+                    raise _Unreadable(f"the reply has over {_MOST_OBJECTS} objects; answer with one")
+            if quotations.get(written):
                 n_quoted += 1
             else:
                 objects.append(payload)
@@ -297,12 +340,12 @@ def _find(text: str, wanted: _Wanted, material: str) -> ParsedReply:
             return _literal_in_prose(text, wanted, material)
     if not objects:
         if n_quoted:
-            raise _Unreadable(
-                f"the reply only quotes JSON from the text; answer with one JSON {wanted.name} alone"
-            )
+            raise _Unreadable(_ONLY_QUOTES.format(wanted.name))
         raise _Unreadable(f"the reply has no JSON {wanted.name}; answer with one JSON {wanted.name}")
     answer = next((one for one in reversed(objects) if one), objects[-1])
-    if not wanted.may_differ and any(_contradict(one, answer) for one in objects):
+    if not wanted.may_differ and any(
+        _contradict(one, answer) or _contradict(_unwrapped(one), _unwrapped(answer)) for one in objects
+    ):
         raise _Unreadable(
             f"the reply has several JSON {wanted.name}s that contradict each other; answer with one"
         )
@@ -310,25 +353,45 @@ def _find(text: str, wanted: _Wanted, material: str) -> ParsedReply:
 
 
 def _comparable(text: str) -> str:
-    """Return a text without white space, escapes and trailing commas, in which quoted JSON can be found."""
-    return _COMMA_AT_END.sub("", _SPACE.sub("", text))
+    """Return a text in the form in which quoted JSON can be found, whatever its notation.
+
+    It has no white space, quotes, escapes, trailing commas or invisible characters, and folded case.
+    """
+    shown = restore_brackets(html.unescape(_NOT_COMPARED.sub("", text)))
+    return _COMMA_AT_END.sub("", unicodedata.normalize("NFC", shown).casefold())
 
 
 def _occurs(written: str, payload: Json, known: str) -> bool:
-    """Return whether JSON occurs in a comparable text, as it is written or with other escapes."""
-    forms = (written, json.dumps(payload, ensure_ascii=False), json.dumps(payload))
-    return any(_comparable(form) in known for form in forms)
+    """Return whether JSON occurs in a comparable text, as it is written or in another notation."""
+    values = (payload, _unwrapped(payload))
+    with suppress(RecursionError):  # such a payload is refused anyway
+        forms = [json.dumps(value, ensure_ascii=ascii) for value in values for ascii in (False, True)]
+        return any(_comparable(form) in known for form in (written, *forms, *map(repr, values)))
+    return False
+
+
+def _unwrapped(payload: Any) -> Any:
+    """Return the innermost object of objects that have only one key each."""
+    while isinstance(payload, dict) and [*map(type, payload.values())] == [dict]:
+        payload = next(iter(payload.values()))
+    return payload
 
 
 def _contradict(one: Mapping[str, Json], other: Mapping[str, Json]) -> bool:
     """Return whether two objects have different values for the same key; explanations may differ."""
-    shared = one.keys() & other.keys() - _PROSE_KEYS
-    return any(not _agree(one[key], other[key]) for key in shared)
+    first, second = _folded(one), _folded(other)
+    return any(not _agree(first[key], second[key]) for key in first.keys() & second.keys())
+
+
+def _folded(payload: Mapping[str, Json]) -> dict[str, Json]:
+    """Return an object by folded key, without explanations."""
+    folded = {fold_name(key): value for key, value in payload.items()}
+    return {key: value for key, value in folded.items() if key not in _PROSE_KEYS}
 
 
 def _agree(one: Json, other: Json) -> bool:
     if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() - _PROSE_KEYS == other.keys() - _PROSE_KEYS and not _contradict(one, other)
+        return _folded(one).keys() == _folded(other).keys() and not _contradict(one, other)
     if isinstance(one, list) and isinstance(other, list):
         return len(one) == len(other) and all(map(_agree, one, other))
     if isinstance(one, str) and isinstance(other, str):

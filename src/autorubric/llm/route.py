@@ -50,8 +50,10 @@ _TOO_MANY = re.compile(r"logprob.{0,80}\b(max\w*|at most|greater|less|between|ex
 _OPTIONAL = ("top_p", "seed", "temperature")
 """Parameters without which a request is sent again if the provider does not support them."""
 _NOT_SUPPORTED = re.compile(
-    r"\b(?:not|n['’]t|cannot|no)\b.{0,30}\b(?:support|permi|allow|accept|recogni|both)|unsupported|unrecogni|"
-    r"unknown|unexpected|extraneous|deprecated|\bonly\b.{0,40}\b(?:allowed|supported|permitted|set to)\b",
+    r"\b(?:not|n['’]t|cannot|no)\b.{0,30}\b(?:support|permi|allow|accept|recogni|valid|both)|unsupported|"
+    r"unrecogni|unknown|unexpected|extraneous|deprecated|omitted|disabled|\binvalid (?:parameter|argument)|"
+    r"\bonly\b.{0,40}\b(?:allowed|supported|permitted|set to)\b|"
+    r"(?:must|to) be \d++(?:\.\d++)?+(?! ?(?:-|\.\.|to|or|at|and)\b)",
     re.IGNORECASE,
 )
 """Matches errors about a parameter that the model does not support, or only with its default value."""
@@ -229,7 +231,9 @@ class Route:
             self._takes_system = False
             return request
         is_unsupported = type(error) is RequestRefusedError and _NOT_SUPPORTED.search(str(error))
-        if is_unsupported and (named := [p for p in _OPTIONAL if p in sent.params and p in str(error)]):
+        if is_unsupported and (
+            named := [p for p in _OPTIONAL if p in sent.params and p in str(error).lower()]
+        ):
             self._refused_params += (named[0],)
             return request
         if sent.schema is None:
