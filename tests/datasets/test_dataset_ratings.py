@@ -270,3 +270,18 @@ def test_spellings_of_a_rater_are_one_person(tmp_path: Path) -> None:
         pytest.raises(DatasetError, match=r"'ann' rated 'met' of item 'a' twice"),
     ):
         dataset().with_ratings(table(tmp_path, f"{HEAD}\na,met,ann,human,yes\na,met,ann ,human,yes\n"))
+
+
+@pytest.mark.parametrize("at", ["ground_truth", "ratings"])
+@pytest.mark.parametrize("exact", ["met", "Met"])
+def test_two_labels_of_a_criterion_in_two_spellings_are_refused(exact: str, at: str) -> None:
+    """Also where another item has one of the two spellings, which is valid alone."""
+    rubric = Rubric([{"name": "met", "requirement": "It is."}])
+
+    def item(labels: dict[str, str]) -> dict[str, Any]:
+        return {"submission": "x", at: labels if at == "ground_truth" else {"ann": labels}}
+
+    alone = [item({"MET": "no"}), item({exact: "yes"})]
+    assert len(RubricDataset(rubric=rubric, items=alone)) == 2
+    with pytest.raises(DatasetError, match=f"'{exact}' and 'MET' are the same criterion; keep one"):
+        RubricDataset(rubric=rubric, items=[*alone, item({exact: "yes", "MET": "no"})])

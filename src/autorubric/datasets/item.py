@@ -344,7 +344,8 @@ def all_by_name(labels: Labels | None, rubric: Rubric | None) -> dict[str, Json]
     """Return labels by the criterion's name in the rubric; missing labels are None."""
     if labels is None or isinstance(labels, Mapping):
         names = () if rubric is None else rubric.names
-        return {match_name(name, names) or name: label for name, label in (labels or {}).items()}
+        exact = {name: label for name, label in (labels or {}).items() if name in names}
+        return {match_name(name, names) or name: label for name, label in (labels or {}).items()} | exact
     if rubric is None:
         raise ArgumentError("a list of labels requires a rubric; add a rubric or use labels by criterion")
     return dict(zip(rubric.names, labels, strict=True))
@@ -455,6 +456,12 @@ def _faults_in(item: DataItem, labels: Labels, rubric: Rubric, at: FilePath) -> 
         yield LabelFault(at, message)
         return
     given, values = (labels, labels.values()) if isinstance(labels, dict) else (names, labels)
+    if not {*names}.issuperset(given):
+        first: dict[str, str] = {}
+        for name in given:
+            if (other := first.setdefault(match_name(name, names) or name, name)) != name:
+                message = f"{other!a} and {name!a} are the same criterion; keep one of the two labels"
+                yield LabelFault((*at, name), message)
     valid = _VALID_LABELS.of(rubric)
     try:
         if valid.issuperset(zip(given, map(type, values), values, strict=True)):
@@ -466,7 +473,7 @@ def _faults_in(item: DataItem, labels: Labels, rubric: Rubric, at: FilePath) -> 
         if kind in _SCALARS and (name, kind, label) in valid:
             continue
         known = match_name(name, names)
-        if known is None or (known != name and known in given):
+        if known is None:
             yield LabelFault((*at, name), f"unknown criterion {name!r}; {nearest_key(name, names)}")
             continue
         criterion = rubric.by_name(known)
