@@ -110,8 +110,8 @@ def validate(
 ) -> Exit:
     """Check a rubric, dataset or run file, and report all errors with their line numbers.
 
-    An empty submission is an error, and so is a dataset without items. Criterion names that differ only in
-    case, whitespace, or invisible or look-alike characters cause a warning.
+    An empty submission is an error, and so is a dataset without items. Criterion names and option labels that
+    differ only in case, whitespace, or invisible or look-alike characters cause a warning.
 
     With --json, prints an object with the keys file, kind, valid, criteria, items, faults (path, line and
     message of each) and warnings (a list of strings).
@@ -167,6 +167,12 @@ def _warnings(rubrics: Iterable[autorubric.Rubric]) -> list[str]:
         found += [
             f"the criterion names {one!a} and {other!a} are too similar; rename one of them"
             for one, other in similar_names([criterion.name or "" for criterion in rubric])
+        ]
+        found += [
+            f"the option labels {one!a} and {other!a} of {choice.name!r} are too similar; rename one of them"
+            for choice in rubric
+            if isinstance(choice, autorubric.Criterion)
+            for one, other in similar_names(option.label for option in choice.options or ())
         ]
         found += [
             f"criterion {one.name!r} has a weight but never enters the score: its options have no values; "
