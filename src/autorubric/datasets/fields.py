@@ -58,7 +58,10 @@ _IDS: Final = (
 )
 """Names of columns of ids, the most specific first; others end in `_id`."""
 _RATERS: Final = "rater coder annotator labeller labeler reviewer evaluator grader assessor worker"
-_PEOPLE: Final = f"{_RATERS} judge expert scorer person participant user customer agent author"
+_PERSONS: Final = "user username person scorer email"
+_MAYBE_PEOPLE: Final = "judge expert agent participant customer author"
+"""Names of columns of people or, in a table with one column per rater, of raters."""
+_PEOPLE: Final = f"{_RATERS} {_PERSONS} {_MAYBE_PEOPLE}"
 _REFERENCE_STARTS: Final = ("reference", "expected", "gold", "golden", "ideal", "ground", "target")
 """First words of names that are only references, never texts to grade or prompts."""
 _MODEL_ANSWER: Final = ("model_answer", "model_answer_text")
@@ -265,15 +268,34 @@ _KNOWN_NAMES: Final = {
 """Names of several words, by their letters."""
 
 
-def people_columns(columns: Iterable[str]) -> list[str]:
-    """Return the columns that name people: such as `annotator`, or otherwise `rater_id` or `labelled_by`."""
+def people_columns(columns: Iterable[str], is_labelled: Callable[[str], bool] | None = None) -> list[str]:
+    """Return the columns that name people: such as `annotator`, or otherwise `rater_id` or `labelled_by`.
+
+    Without them, a column such as `judge` is one if it does not hold labels of a rater by `is_labelled`.
+    """
     names = {column: plain_name(column).rpartition("_")[::2] for column in columns}
-    return [column for column, (start, last) in names.items() if not start and last in _RATERS.split()] or [
-        column
-        for column, (start, last) in names.items()
-        if (start and last == "by")
-        or (last in ("id", "name") and start.rpartition("_")[2] in _PEOPLE.split())
-    ]
+
+    def called(words: str) -> list[str]:
+        return [
+            one
+            for one, (start, last) in names.items()
+            if not start and last.removesuffix("s") in words.split()
+        ]
+
+    return (
+        called(_RATERS)
+        or [
+            column
+            for column, (start, last) in names.items()
+            if (start and last == "by")
+            or (
+                last in ("id", "name", "email")
+                and start.rpartition("_")[2].removesuffix("s") in _PEOPLE.split()
+            )
+            or column in called(_PERSONS)
+        ]
+        or [one for one in called(_MAYBE_PEOPLE) if is_labelled and not is_labelled(one)]
+    )
 
 
 def _likely_ids(columns: Iterable[str], values: _Values) -> list[str]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar, Final, NamedTuple
 
@@ -30,6 +32,8 @@ _NAMES: Final = {
     "value": "value|rating label score verdict",
 }
 """Names of the columns of label tables; those before a bar come first."""
+_VALUES: Final = {*_NAMES["value"].replace("|", " ").split(), "stars", "grade", "points"}
+"""Last words of names of columns of labels, which are not raters."""
 _LAYOUTS: Final = (
     "use one row per label (item_id, criterion, rater, and value or probabilities) or one column per "
     "annotator (item_id, criterion and names)"
@@ -85,14 +89,13 @@ class LongRow(NamedTuple):
     probabilities: Mapping[str, Any] | None = None
 
 
-def _likely_columns(columns: Collection[str]) -> dict[str, list[str]]:
+def _likely_columns(columns: Collection[str], people: Collection[str]) -> dict[str, list[str]]:
     """Return the likely columns of a label table by key; without `rater` and `value` if it is wide."""
     found = {}
     for key, names in _NAMES.items():
         likely = [[one for one in columns if plain_name(one) in part.split()] for part in names.split("|")]
         found[key] = [key] if key in columns else next(filter(None, likely), [])
-    people = people_columns(columns)
-    found["rater"] = found["rater"] or people
+    found["rater"] = found["rater"] or [*people]
     if not {"rater", "value"} & {*columns} and not (found["rater"] and found["value"]):
         # A wide table may have the items' questions next to the labels.
         found["criterion"] = [one for one in found["criterion"] if plain_name(one) != "question"]
@@ -105,18 +108,28 @@ def read_long_table(
     path: str | Path,
     tell: Callable[[str], None] | None = None,
     *,
-    criteria: Iterable[str] = (),
+    criteria: Mapping[str, BaseCriterion] | None = None,
+    labels: Collection[str] = (),
+    raters: Collection[str] | None = None,
     probabilities: Mapping[str, str] | None = None,
 ) -> list[LongRow]:
     """Read labels from a table with one row per label or one column per rater, or from an annotation page.
 
     Names of raters that are equal after folding are merged, with a warning.
 
-    criteria: Names of criteria; a column named like one contains its labels if no column has the criteria.
+    criteria: Criteria by name; a column named like one contains its labels if no column has the criteria and,
+        for a single criterion, no other column contains labels.
+    labels: Values that are labels although no criterion has them.
+    raters: Names of raters; those of columns have one column per rater.
     probabilities: Labels by the columns that contain their probabilities.
     tell: Receives the columns that were chosen, if they have other names.
     """
-    rows = _read_rows(path, tell, [*criteria], probabilities or {})
+    criteria = criteria or {}
+
+    def is_label(cell: str) -> bool:
+        return cell in labels or any(_holds(criterion, cell) for criterion in criteria.values())
+
+    rows = _read_rows(path, tell, criteria, is_label, raters or (), probabilities or {})
     names = merge_names((row.rater for row in rows), f"{path}: raters")
     return [row._replace(rater=names[row.rater]) for row in rows]
 
@@ -125,6 +138,8 @@ def _read_rows(
     path: str | Path,
     tell: Callable[[str], None] | None,
     criteria: Collection[str],
+    is_label: Callable[[str], bool],
+    raters: Collection[str],
     probabilities: Mapping[str, str],
 ) -> list[LongRow]:
     faults = Faults.by_line(str(path), first=1)
@@ -137,15 +152,31 @@ def _read_rows(
     if repeated := [one for one, n in Counter(probabilities.values()).items() if n > 1]:
         faults.add((), f"probabilities= names the label {repeated[0]!r} for several columns")
         faults.raise_as(DatasetError)
-    found = _likely_columns(table.columns)
+
+    def is_labelled(column: str) -> bool:
+        cells = {cells[column] for _, cells in table.rows}
+        return not criteria or (all(map(is_label, cells)) and not all(map(is_no_label, cells)))
+
+    has_values = any(plain_name(one).rpartition("_")[2] in _VALUES for one in table.columns)
+    people = people_columns(table.columns, lambda one: not has_values and is_labelled(one))
+    found = _likely_columns(table.columns, people)
     if (probabilities or "probabilities" in table.columns) and not found.get("value"):
-        found = _likely_columns([*table.columns, "value"])
+        found = _likely_columns([*table.columns, "value"], people)
     chosen = {key: likely[0] for key, likely in found.items() if len(likely) == 1}
     rest = [one for one in table.columns if one not in {*chosen.values(), *LongRow._fields}]
     labels: dict[str, str] = {}
     if "criterion" not in table.columns:
         for name, _, column in columns_of_criteria(rest, criteria):
             labels.setdefault(name, column)
+    named = [match_name(rater, table.columns) for rater in raters]
+    if named and "item_id" in chosen and not {None, *chosen.values()} & {*named}:
+        return _wide_rows(table, chosen, {one: one for one in named if one})
+    others = [one for one in rest if one not in labels.values()]
+    if "rater" not in found and len(criteria) == 1 and labels and any(map(is_labelled, others)):
+        labels = {}
+    elif "rater" not in found and labels and others:
+        names = ", ".join(map(repr, others))
+        warnings.warn(f"{path}: columns that are not named like criteria are not read: {names}", stacklevel=3)
     if labels:
         chosen.pop("value", None)
     elif "rater" in found and not found["value"] and len(rest) == 1:
@@ -165,7 +196,8 @@ def _read_rows(
         chosen["criterion"] = ""
     if missing := [name for name in _NAMES if name not in chosen]:
         message = f"column {', '.join(map(repr, missing))} not found; {_LAYOUTS}"
-        faults.add((), f"not a table of labels: {message}. Columns: {', '.join(table.columns)}")
+        hint = "; --rater NAME (raters= in Python) reads a column as a rater" * bool(people and criteria)
+        faults.add((), f"not a table of labels: {message}{hint}. Columns: {', '.join(table.columns)}")
         faults.raise_as(DatasetError)
     return _long_rows(table, chosen, probabilities, faults)
 
@@ -290,6 +322,13 @@ def _probabilities(
     return None
 
 
+def _holds(criterion: BaseCriterion, cell: str) -> bool:
+    """Return whether a cell is a label of a criterion, or empty."""
+    with suppress(ReplyError):
+        return is_no_label(cell, criterion) or label_of(criterion, cell) is not None
+    return False
+
+
 def label_of(criterion: BaseCriterion, text: str) -> Json:
     """Return the label in a table cell; JSON is decoded if only the decoded value is a valid label."""
     try:
@@ -313,8 +352,8 @@ def attach_ratings(
 ) -> dict[str, DataItem]:
     """Return the items by id, with the ratings of a long table added."""
     faults = Faults.by_line(str(path))
-    criteria = dict.fromkeys(name for _, rubric in items.values() for name in rubric.names)
-    rows = read_long_table(path, criteria=criteria)
+    criteria = {one.name or "": one for _, rubric in items.values() for one in rubric}
+    rows = read_long_table(path, criteria=criteria, labels=labels, raters=raters)
     wanted = _select_rows(rows, items, raters, rater_type, faults)
     known = dict.fromkeys(rater for item, _ in items.values() for rater in item.ratings)
     found: dict[str, dict[str, dict[str, Json]]] = {}
