@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple, TypeAlias, TypedDict
 
 from autorubric.criteria.base import BaseCriterion
 from autorubric.datasets.csv_files import make_distinct
-from autorubric.datasets.item import DataItem, is_no_label
+from autorubric.datasets.item import DataItem, decode_cell, is_no_label
 from autorubric.errors import ArgumentError, DatasetError, ReplyError
 from autorubric.rubric.rubric import Rubric
 from autorubric.support.names import clean_name, match_name
@@ -233,20 +233,29 @@ def missing_submission(columns: Sequence[str]) -> str:
     )
 
 
-def check_kind(first: Mapping[str, Json], faults: Faults, at: FilePath) -> None:
-    """Raise an error if the rows of a file, of which `first` is one, are criteria or have rubrics."""
-    if {*first} <= {*_CRITERION_KEYS.split()} and {"weight", "choices"} & first.keys():
-        faults.add(at, "the file contains criteria, not items; pass it as the rubric (--rubric R, rubric=)")
-    if any(isinstance(first.get(key), list) for key in ("rubrics", "rubric_items")):
-        message = "the rows have criteria that would not be graded, under 'rubrics' or 'rubric_items'; use"
-        faults.add(at, f"{message} from_healthbench, or the key 'rubric' and the keys of rubric files")
+def check_kind(rows: Iterable[tuple[FilePath, Mapping[str, Json]]], faults: Faults) -> None:
+    """Raise an error if the rows of a file, given with their places, are criteria or have rubrics."""
+    otherwise = "; otherwise name the column of texts (--submission NAME, submission=)"
+    for place, (at, row) in enumerate(rows):
+        if not place and {*row} <= _CRITERION_KEYS and _WEIGHT_KEYS & row.keys():
+            message = "the file contains criteria, not items; pass it as the rubric (--rubric R, rubric=)"
+            faults.add(at, message + otherwise)
+        if any(isinstance(decode_cell(row[key]), list) for key in RUBRIC_KEYS if key in row):
+            message = "the rows have criteria that would not be graded, under 'rubrics' or 'rubric_items'"
+            use = "use from_healthbench, or the key 'rubric' and the keys of rubric files"
+            faults.add(at, f"{message}; {use}{otherwise}")
+            break
     faults.raise_as(DatasetError)
 
 
-_CRITERION_KEYS: Final = (
-    "name title text description requirement weight points type choices options min max scale_type category "
-    "axis tags gate bonus when"
+RUBRIC_KEYS: Final = ("rubrics", "rubric_items")
+"""Keys under which other tools keep the criteria of a row."""
+_WEIGHT_KEYS: Final = {"weight", "points", "max_score", "choices", "options"}
+_TEXT_KEYS: Final = (
+    "id name title criterion text content description requirement type min max scale_type category axis tags "
+    "gate bonus when"
 )
+_CRITERION_KEYS: Final = {*_WEIGHT_KEYS, *_TEXT_KEYS.split()}
 """Keys of criteria in rubric files, also of other tools."""
 
 
@@ -416,7 +425,7 @@ def guess_row_fields(
     """Return the fields of rows of JSON as `guess_fields`; None if a key of the format is misspelt."""
     mappings = [row for _, row in rows if isinstance(row, Mapping)]
     if mappings and not fields:
-        check_kind(mappings[0], faults, rows[0][0])
+        check_kind(((at, row) for at, row in rows if isinstance(row, Mapping)), faults)
     keys = list(dict.fromkeys(str(key) for row in mappings for key in row))
     own = list(DataItem.model_fields)
     missing = [name for name in own if name not in keys]
