@@ -93,7 +93,7 @@ def test_names_that_look_alike_get_a_warning(cli: Cli, tmp_path: Path, one: str,
         (tmp_path / "o.json").write_text(json.dumps({"criteria": [choice]}), encoding="utf-8")
         done = cli("validate", "o.json")
         assert done.code == 0
-        assert f"warning: the option labels {one!a} and {other!a} of 'tone'" in done.err
+        assert f"warning: the option labels (of 'tone') {one!a} and {other!a} are" in done.err
 
 
 def test_names_that_do_not_look_alike_get_no_warning(cli: Cli, tmp_path: Path) -> None:

@@ -58,10 +58,8 @@ _IDS: Final = (
 )
 """Names of columns of ids, the most specific first; others end in `_id`."""
 _RATERS: Final = "rater coder annotator labeller labeler reviewer evaluator grader assessor worker"
-_PERSONS: Final = "user username person scorer email"
-_MAYBE_PEOPLE: Final = "judge expert agent participant customer author"
-"""Names of columns of people or, in a table with one column per rater, of raters."""
-_PEOPLE: Final = f"{_RATERS} {_PERSONS} {_MAYBE_PEOPLE}"
+_PEOPLE: Final = f"{_RATERS} user username person scorer email"
+_PEOPLE_OR_COLUMNS: Final = "judge expert agent participant customer author"  # or raters with own columns
 _REFERENCE_STARTS: Final = ("reference", "expected", "gold", "golden", "ideal", "ground", "target")
 """First words of names that are only references, never texts to grade or prompts."""
 _MODEL_ANSWER: Final = ("model_answer", "model_answer_text")
@@ -168,7 +166,7 @@ def guess_fields(
             found["truth"] = {**labels, **truth}
 
     def is_text(column: str) -> bool:
-        labelled = (_are_labels(column, one, values) for one in rubric or ())
+        labelled = (are_labels(column, one, values) for one in rubric or ())
         if free[column] == "ground_truth" and (values is None or any(labelled)):
             return False
         cells = [] if values is None else [cell for cell in values(column) if not is_no_label(cell)]
@@ -235,28 +233,27 @@ def missing_submission(columns: Sequence[str]) -> str:
 
 def check_kind(rows: Iterable[tuple[FilePath, Mapping[str, Json]]], faults: Faults) -> None:
     """Raise an error if the rows of a file, given with their places, are criteria or have rubrics."""
-    otherwise = "; otherwise name the column of texts (--submission NAME, submission=)"
+    way_out = "or name the column of texts (--submission NAME, submission=)"
     for place, (at, row) in enumerate(rows):
-        if not place and {*row} <= _CRITERION_KEYS and _WEIGHT_KEYS & row.keys():
-            message = "the file contains criteria, not items; pass it as the rubric (--rubric R, rubric=)"
-            faults.add(at, message + otherwise)
+        if not place and {*row} <= {*_CRITERION_KEYS.split()} and {*_CRITERION_KEYS.split()[:5]} & {*row}:
+            use = "pass it as the rubric (--rubric R, rubric=)"
+            faults.add(at, f"the file contains criteria, not items; {use}, {way_out}")
         if any(isinstance(decode_cell(row[key]), list) for key in RUBRIC_KEYS if key in row):
-            message = "the rows have criteria that would not be graded, under 'rubrics' or 'rubric_items'"
-            use = "use from_healthbench, or the key 'rubric' and the keys of rubric files"
-            faults.add(at, f"{message}; {use}{otherwise}")
+            message = (
+                "the rows have criteria that would not be graded, under 'rubrics' or 'rubric_items'; use"
+            )
+            faults.add(at, f"{message} from_healthbench, the key 'rubric' and rubric files' keys, {way_out}")
             break
     faults.raise_as(DatasetError)
 
 
 RUBRIC_KEYS: Final = ("rubrics", "rubric_items")
 """Keys under which other tools keep the criteria of a row."""
-_WEIGHT_KEYS: Final = {"weight", "points", "max_score", "choices", "options"}
-_TEXT_KEYS: Final = (
-    "id name title criterion text content description requirement type min max scale_type category axis tags "
-    "gate bonus when"
+_CRITERION_KEYS: Final = (
+    "weight points max_score choices options id name title criterion text content description requirement "
+    "type min max scale_type category axis tags gate bonus when"
 )
-_CRITERION_KEYS: Final = {*_WEIGHT_KEYS, *_TEXT_KEYS.split()}
-"""Keys of criteria in rubric files, also of other tools."""
+"""Keys of criteria in rubric files, also of other tools; items rarely have the first five."""
 
 
 def plain_name(column: str) -> str:
@@ -278,33 +275,17 @@ _KNOWN_NAMES: Final = {
 
 
 def people_columns(columns: Iterable[str], is_labelled: Callable[[str], bool] | None = None) -> list[str]:
-    """Return the columns that name people: such as `annotator`, or otherwise `rater_id` or `labelled_by`.
-
-    Without them, a column such as `judge` is one if it does not hold labels of a rater by `is_labelled`.
-    """
-    names = {column: plain_name(column).rpartition("_")[::2] for column in columns}
-
-    def called(words: str) -> list[str]:
-        return [
-            one
-            for one, (start, last) in names.items()
-            if not start and last.removesuffix("s") in words.split()
-        ]
-
-    return (
-        called(_RATERS)
-        or [
-            column
-            for column, (start, last) in names.items()
-            if (start and last == "by")
-            or (
-                last in ("id", "name", "email")
-                and start.rpartition("_")[2].removesuffix("s") in _PEOPLE.split()
-            )
-            or column in called(_PERSONS)
-        ]
-        or [one for one in called(_MAYBE_PEOPLE) if is_labelled and not is_labelled(one)]
-    )
+    """Return columns that name people: `annotator`, or `rater_id` or `user`, or a `judge` without labels."""
+    names = {one: plain_name(one).removesuffix("s").rpartition("_")[::2] for one in columns}
+    alone = {one: last for one, (start, last) in names.items() if not start}
+    ids = {one: start for one, (start, last) in names.items() if start and last in ("id", "name", "email")}
+    people = f"{_PEOPLE} {_PEOPLE_OR_COLUMNS}".split()
+    likely = {one for one, start in ids.items() if start.rpartition("_")[2] in people}
+    likely |= {one for one, (start, last) in names.items() if start and last == "by"}
+    likely |= {one for one, last in alone.items() if last in _PEOPLE.split()}
+    unlabelled = [one for one in alone if is_labelled and alone[one] in people and not is_labelled(one)]
+    raters = [one for one, last in alone.items() if last in _RATERS.split()]
+    return raters or [one for one in names if one in likely] or unlabelled
 
 
 def _likely_ids(columns: Iterable[str], values: _Values) -> list[str]:
@@ -333,7 +314,7 @@ def _likely_labels(
     texts = {name for rule in _RULES.values() for names in rule for name in names.split()} | {*_PLAIN}
     found: dict[str, str] = {}
     for name, form, column in columns_of_criteria(free, criteria):
-        if name not in found and (form not in texts or _are_labels(column, rubric.by_name(name), values)):
+        if name not in found and (form not in texts or are_labels(column, rubric.by_name(name), values)):
             found[name] = column
     return found
 
@@ -347,7 +328,8 @@ def columns_of_criteria(columns: Iterable[str], criteria: Iterable[str]) -> Iter
                 yield name, form, column
 
 
-def _are_labels(column: str, criterion: BaseCriterion, values: _Values) -> bool:
+def are_labels(column: str, criterion: BaseCriterion, values: _Values) -> bool:
+    """Return whether the cells of a column are known, and each is a label of a criterion or missing."""
     try:
         for value in values(column) if values is not None else ("",):
             if not is_no_label(value, criterion):

@@ -371,10 +371,9 @@ def truth_of(item: DataItem, rubric: Rubric | None, rule: TruthRule | None) -> d
     rated: dict[str, list[Json]] = {}
     for own in ratings_of(item, rubric).values():
         for name, label in own.items():
-            rated.setdefault(name, []).append(label)
+            if name not in known:
+                rated.setdefault(name, []).append(label)
     for name, labels in rated.items():
-        if name in known:
-            continue
         agreed = truth_label(labels, bind_item(rubric.by_name(name), item) if rubric else None, rule)
         if agreed is not None:
             known[name] = agreed
@@ -460,8 +459,7 @@ def _faults_in(item: DataItem, labels: Labels, rubric: Rubric, at: FilePath) -> 
         first: dict[str, str] = {}
         for name in given:
             if (other := first.setdefault(match_name(name, names) or name, name)) != name:
-                message = f"{other!a} and {name!a} are the same criterion; keep one of the two labels"
-                yield LabelFault((*at, name), message)
+                yield LabelFault((*at, name), f"{other!a} and {name!a} are the same criterion; keep one")
     valid = _VALID_LABELS.of(rubric)
     try:
         if valid.issuperset(zip(given, map(type, values), values, strict=True)):

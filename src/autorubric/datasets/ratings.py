@@ -6,7 +6,6 @@ import json
 import warnings
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar, Final, NamedTuple
 
@@ -14,16 +13,15 @@ from pydantic import BaseModel, ConfigDict
 
 from autorubric.criteria.base import BaseCriterion
 from autorubric.datasets.csv_files import CSV_SUFFIXES, CsvTable, read_csv, repeated_column
-from autorubric.datasets.fields import columns_of_criteria, people_columns, plain_name
+from autorubric.datasets.fields import are_labels, columns_of_criteria, people_columns, plain_name
 from autorubric.datasets.item import DataItem, all_by_name, bind_item, by_name, decode_cell, is_no_label
 from autorubric.errors import DatasetError, ReplyError
 from autorubric.rubric.rubric import Rubric
 from autorubric.support.field_types import NonEmptyText
-from autorubric.support.json_text import parse_json
 from autorubric.support.names import match_name, merge_names
 from autorubric.support.objects import Json
 from autorubric.support.read import format_fault, format_of, read_structured
-from autorubric.support.reading_errors import Faults, FilePath, SyntaxFault, nearest_key, short_repr
+from autorubric.support.reading_errors import Faults, FilePath, nearest_key, short_repr
 
 _NAMES: Final = {
     "item_id": "item_id|id|item conversation_id conversation conv_id conv",
@@ -32,11 +30,10 @@ _NAMES: Final = {
     "value": "value|rating label score verdict",
 }
 """Names of the columns of label tables; those before a bar come first."""
-_VALUES: Final = {*_NAMES["value"].replace("|", " ").split(), "stars", "grade", "points"}
-"""Last words of names of columns of labels, which are not raters."""
+_VALUES: Final = ("value", "rating", "label", "score", "verdict", "stars", "grade", "points")
 _LAYOUTS: Final = (
     "use one row per label (item_id, criterion, rater, and value or probabilities) or one column per "
-    "annotator (item_id, criterion and names)"
+    "annotator (item_id, criterion and names; select them with --rater NAME)"
 )
 _SUFFIXES: Final = {**dict.fromkeys(CSV_SUFFIXES, "csv"), ".jsonl": "jsonl"}
 
@@ -117,19 +114,14 @@ def read_long_table(
 
     Names of raters that are equal after folding are merged, with a warning.
 
-    criteria: Criteria by name; a column named like one contains its labels if no column has the criteria and,
-        for a single criterion, no other column contains labels.
-    labels: Values that are labels although no criterion has them.
-    raters: Names of raters; those of columns have one column per rater.
+    criteria: Criteria by name; a column named like one contains its labels if no column has the criteria, or
+        if it is the only criterion, no other column contains labels.
+    labels: Further values that are labels.
+    raters: Raters to read if they are columns.
     probabilities: Labels by the columns that contain their probabilities.
     tell: Receives the columns that were chosen, if they have other names.
     """
-    criteria = criteria or {}
-
-    def is_label(cell: str) -> bool:
-        return cell in labels or any(_holds(criterion, cell) for criterion in criteria.values())
-
-    rows = _read_rows(path, tell, criteria, is_label, raters or (), probabilities or {})
+    rows = _read_rows(path, tell, criteria or {}, labels, raters or (), probabilities or {})
     names = merge_names((row.rater for row in rows), f"{path}: raters")
     return [row._replace(rater=names[row.rater]) for row in rows]
 
@@ -137,8 +129,8 @@ def read_long_table(
 def _read_rows(
     path: str | Path,
     tell: Callable[[str], None] | None,
-    criteria: Collection[str],
-    is_label: Callable[[str], bool],
+    criteria: Mapping[str, BaseCriterion],
+    values: Collection[str],
     raters: Collection[str],
     probabilities: Mapping[str, str],
 ) -> list[LongRow]:
@@ -148,14 +140,16 @@ def _read_rows(
     table = read_csv(path)
     if absent := [column for column in probabilities if column not in table.columns]:
         faults.add((), f"no column {absent[0]!r} for probabilities; columns: {', '.join(table.columns)}")
-        faults.raise_as(DatasetError)
     if repeated := [one for one, n in Counter(probabilities.values()).items() if n > 1]:
         faults.add((), f"probabilities= names the label {repeated[0]!r} for several columns")
-        faults.raise_as(DatasetError)
+    faults.raise_as(DatasetError)
 
     def is_labelled(column: str) -> bool:
-        cells = {cells[column] for _, cells in table.rows}
-        return not criteria or (all(map(is_label, cells)) and not all(map(is_no_label, cells)))
+        held = {cells[column] for _, cells in table.rows}.difference(("",))
+        return not criteria or (bool(held) and all(map(is_label, held.difference(values))))
+
+    def is_label(cell: str) -> bool:
+        return any(are_labels("", one, lambda _: (cell,)) for one in criteria.values())
 
     has_values = any(plain_name(one).rpartition("_")[2] in _VALUES for one in table.columns)
     people = people_columns(table.columns, lambda one: not has_values and is_labelled(one))
@@ -196,8 +190,7 @@ def _read_rows(
         chosen["criterion"] = ""
     if missing := [name for name in _NAMES if name not in chosen]:
         message = f"column {', '.join(map(repr, missing))} not found; {_LAYOUTS}"
-        hint = "; --rater NAME (raters= in Python) reads a column as a rater" * bool(people and criteria)
-        faults.add((), f"not a table of labels: {message}{hint}. Columns: {', '.join(table.columns)}")
+        faults.add((), f"not a table of labels: {message}. Columns: {', '.join(table.columns)}")
         faults.raise_as(DatasetError)
     return _long_rows(table, chosen, probabilities, faults)
 
@@ -311,22 +304,11 @@ def _probabilities(
     text = cells.get("probabilities", "")
     if not text.strip():
         return None
-    try:
-        found = parse_json(text)
-    except (SyntaxFault, RecursionError):
-        found = None
-    if isinstance(found, dict) and found:
+    if isinstance(found := decode_cell(text), dict) and found:
         return found
     told = "probabilities must be a JSON object of different labels with numbers"
     faults.add((line,), f"{told}; got {short_repr(text)}")
     return None
-
-
-def _holds(criterion: BaseCriterion, cell: str) -> bool:
-    """Return whether a cell is a label of a criterion, or empty."""
-    with suppress(ReplyError):
-        return is_no_label(cell, criterion) or label_of(criterion, cell) is not None
-    return False
 
 
 def label_of(criterion: BaseCriterion, text: str) -> Json:

@@ -241,15 +241,13 @@ def pair_items(own: LabelledDataset, theirs: LabelledDataset) -> dict[str, str]:
     n_shared = len(known.intersection(other[2] for _, other in rows)) if moved else 0
     if all(one[1] == other[1] for one, other in rows) and 2 * max(moved, n_shared) <= len(rows):
         return same
-    for part in (slice(1, 2), slice(1, 3), slice(2, 3)):
+    for part, least in ((slice(1, 2), 1), (slice(1, 3), 1), (slice(2, 3), len(mine))):
         by_text, names = ({one[part]: item for item, one in held.items()} for held in (mine, others))
-        shared = by_text.keys() & names.keys()
-        is_known = shared if part.start == 1 else len(shared) == len(by_text) == len(names)
+        is_known = len(by_text.keys() & names.keys()) >= least
         if len(by_text) == len(mine) and len(names) == len(others) and is_known:
             return {item: names.get(text, f"\0{text}") for text, item in by_text.items()}
     prompts, also = ({prompt for _, prompt, _ in held.values()} for held in (mine, others))
-    repeated = "texts" if prompts == {"null"} else "prompts"
-    differ = f"the order or prompts differ, and {repeated} repeat"
+    differ = f"the order or prompts differ, and {'texts' if prompts == {'null'} else 'prompts'} repeat"
     raise ArgumentError(
         f"items have no ids, {differ if prompts & also else 'no prompt is in both datasets'}, so that they "
         "cannot be paired; set ids in both datasets, for example with --id COLUMN"
@@ -263,8 +261,7 @@ def _texts(dataset: LabelledDataset) -> dict[str, tuple[bool, str, str]]:
         prompt, submission = getattr(item, "prompt", None), item.submission
         if prompt is None and isinstance(submission, list):
             prompt = list(takewhile(lambda turn: turn.get("role") != "assistant", submission))
-        if isinstance(prompt, str):
-            prompt = " ".join(prompt.split())
+        prompt = " ".join(prompt.split()) if isinstance(prompt, str) else prompt
         found[dataset.item_id(at)] = item.id is not None, json.dumps(prompt), json.dumps(submission)
     return found
 
