@@ -166,7 +166,7 @@ def guess_fields(
             found["truth"] = {**labels, **truth}
 
     def is_text(column: str) -> bool:
-        labelled = (are_labels(column, one, values) for one in rubric or ())
+        labelled = (are_labels(values and values(column), one) for one in rubric or ())
         if free[column] == "ground_truth" and (values is None or any(labelled)):
             return False
         cells = [] if values is None else [cell for cell in values(column) if not is_no_label(cell)]
@@ -314,7 +314,9 @@ def _likely_labels(
     texts = {name for rule in _RULES.values() for names in rule for name in names.split()} | {*_PLAIN}
     found: dict[str, str] = {}
     for name, form, column in columns_of_criteria(free, criteria):
-        if name not in found and (form not in texts or are_labels(column, rubric.by_name(name), values)):
+        if name not in found and (
+            form not in texts or are_labels(values and values(column), rubric.by_name(name))
+        ):
             found[name] = column
     return found
 
@@ -328,15 +330,15 @@ def columns_of_criteria(columns: Iterable[str], criteria: Iterable[str]) -> Iter
                 yield name, form, column
 
 
-def are_labels(column: str, criterion: BaseCriterion, values: _Values) -> bool:
+def are_labels(cells: Iterable[Any] | None, criterion: BaseCriterion) -> bool:
     """Return whether the cells of a column are known, and each is a label of a criterion or missing."""
     try:
-        for value in values(column) if values is not None else ("",):
-            if not is_no_label(value, criterion):
-                criterion.parse_truth(value)
+        for cell in cells or ():
+            if not is_no_label(cell, criterion):
+                criterion.parse_truth(cell)
     except ReplyError:
         return False
-    return values is not None
+    return cells is not None
 
 
 def describe_columns(pairs: Sequence[tuple[str, str]]) -> str:

@@ -195,9 +195,8 @@ class DataItem(BaseModel):
         return cls.model_validate({**given, "rubric": None if rubric is None else Rubric.restore(rubric)})
 
     def _dump(self, rubric: Json) -> dict[str, Json]:
-        head = {"id": self.id, "submission": self.submission}
         kept = self.model_dump(mode="json", exclude_defaults=True, exclude={"rubric"})
-        found = {**head, **kept, "rubric": rubric}
+        found = {"id": self.id, "submission": self.submission, **kept, "rubric": rubric}
         return {key: value for key, value in found.items() if value is not None or key == "submission"}
 
 

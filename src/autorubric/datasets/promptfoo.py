@@ -202,10 +202,9 @@ class _PromptfooReader:
             self._faults.add(at, f"an assertion must be a mapping with 'type'; got {short_repr(given)}")
             return
         found = context.read(given, at)
-        if found is None:
-            return
-        if isinstance(found, str):
-            self._skip(given["type"], found)
+        if not isinstance(found, _ImportedAssertion):
+            if found is not None:
+                self._skip(given["type"], found)
             return
         self.approximated.update([given["type"]] if found.is_approximated else [])
         taken = [str(inner["name"]) for one in criteria for inner in (one, *one.get("criteria", ()))]

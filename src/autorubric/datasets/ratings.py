@@ -146,10 +146,8 @@ def _read_rows(
 
     def is_labelled(column: str) -> bool:
         held = {cells[column] for _, cells in table.rows}.difference(("",))
-        return not criteria or (bool(held) and all(map(is_label, held.difference(values))))
-
-    def is_label(cell: str) -> bool:
-        return any(are_labels("", one, lambda _: (cell,)) for one in criteria.values())
+        own = [one for one in held if any(are_labels([one], known) for known in criteria.values())]
+        return not criteria or (bool(held) and held.issubset([*own, *values]))
 
     has_values = any(plain_name(one).rpartition("_")[2] in _VALUES for one in table.columns)
     people = people_columns(table.columns, lambda one: not has_values and is_labelled(one))
@@ -198,10 +196,7 @@ def _read_rows(
 def _wide_rows(
     table: CsvTable, chosen: Mapping[str, str], labels: Mapping[str, str], rater: str = ""
 ) -> list[LongRow]:
-    """Return the labels in columns, by criterion or, without `rater`, by rater.
-
-    `rater` is used if no column names people.
-    """
+    """Return labels by rater or, with a `rater` for tables without people, by criterion and rater."""
     item, criterion, people = (chosen.get(name, "") for name in ("item_id", "criterion", "rater"))
 
     def row(name: str, cells: Mapping[str, str], value: str, line: int) -> LongRow:
@@ -267,8 +262,7 @@ def _read_annotations(path: str | Path) -> list[LongRow]:
     rows = {}
     for label in read_labels([path]):
         cell = label.item_id, label.criterion, label.rater
-        given = label.value
-        value = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
+        value = label.value if isinstance(label.value, str) else json.dumps(label.value, ensure_ascii=False)
         line = int(label.source.rpartition(":")[2])
         rows[cell] = LongRow(*cell, "human", value, 0, "", None, line)
     return list(rows.values())
