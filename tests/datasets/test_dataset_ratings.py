@@ -264,7 +264,7 @@ def test_columns_without_labels_are_named_in_a_warning(tmp_path: Path) -> None:
     """A table of labels by criterion may have other columns, which are not read."""
     rubric = Rubric([{"name": "met", "requirement": "It is."}])
     data = RubricDataset(rubric=rubric, items=[{"id": "a", "submission": "x"}])
-    with pytest.warns(UserWarning, match=r"not named like criteria are not read: 'reply', 'ann'"):
+    with pytest.warns(UserWarning, match=r"not named like criteria and not read: reply, ann"):
         rated = data.with_ratings(table(tmp_path, "item_id,reply,met,ann\na,Hi,yes,fine\n"))
     assert rated.item_ratings(0) == {"labels": {"met": "yes"}}
 

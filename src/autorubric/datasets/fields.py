@@ -247,8 +247,7 @@ def check_kind(rows: Iterable[tuple[FilePath, Mapping[str, Json]]], faults: Faul
     faults.raise_as(DatasetError)
 
 
-RUBRIC_KEYS: Final = ("rubrics", "rubric_items")
-"""Keys under which other tools keep the criteria of a row."""
+RUBRIC_KEYS: Final = ("rubrics", "rubric_items")  # of the criteria of a row in files of other tools
 _CRITERION_KEYS: Final = (
     "weight points max_score choices options id name title criterion text content description requirement "
     "type min max scale_type category axis tags gate bonus when"

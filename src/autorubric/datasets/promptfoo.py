@@ -127,8 +127,7 @@ class _PromptfooReader:
                 continue
             called = test.get("description")
             item_id = called if isinstance(called, str) and called and names[called] == 1 else str(place)
-            item = self._item(test, default, item_id, at, _prompt(config))
-            if item is not None:
+            if (item := self._item(test, default, item_id, at, _prompt(config))) is not None:
                 found.append(item)
         self._faults.raise_as(DatasetError)
         return found

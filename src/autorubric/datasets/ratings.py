@@ -167,8 +167,7 @@ def _read_rows(
     if "rater" not in found and len(criteria) == 1 and labels and any(map(is_labelled, others)):
         labels = {}
     elif "rater" not in found and labels and others:
-        names = ", ".join(map(repr, others))
-        warnings.warn(f"{path}: columns that are not named like criteria are not read: {names}", stacklevel=3)
+        warnings.warn(f"{path}: not named like criteria and not read: {', '.join(others)}", stacklevel=3)
     if labels:
         chosen.pop("value", None)
     elif "rater" in found and not found["value"] and len(rest) == 1:
@@ -199,15 +198,14 @@ def _wide_rows(
     """Return labels by rater or, with a `rater` for tables without people, by criterion and rater."""
     item, criterion, people = (chosen.get(name, "") for name in ("item_id", "criterion", "rater"))
 
-    def row(name: str, cells: Mapping[str, str], value: str, line: int) -> LongRow:
-        at = (name, cells.get(people, rater)) if rater else (cells.get(criterion, ""), name)
-        return LongRow(cells[item], *at, cells.get("rater_type", "human"), value, 0, "", None, line)
+    def who(name: str, cells: Mapping[str, str]) -> tuple[str, str]:
+        return (name, cells.get(people, rater)) if rater else (cells.get(criterion, ""), name)
 
     return [
-        row(name, cells, cells[column], line)
+        LongRow(cells[item], *who(name, cells), cells.get("rater_type", "human"), value, 0, "", None, line)
         for line, cells in table.rows
         for name, column in labels.items()
-        if cells[column].strip()
+        if (value := cells[column]).strip()
     ]
 
 

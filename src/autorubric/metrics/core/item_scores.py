@@ -222,8 +222,8 @@ def pair_items(own: LabelledDataset, theirs: LabelledDataset) -> dict[str, str]:
     """Return, by the id of each item, the id of the same item in another dataset, or an unknown id.
 
     Items are the same if their ids are equal. Items without ids are paired by position if prompts (of
-    conversations, the turns before the first reply) are equal, and otherwise by prompt, prompt and text, or
-    text. If prompts repeat or are missing, equal texts in another order are paired by text.
+    conversations, the turns before the first reply) are equal, and texts in another order are paired by text.
+    Otherwise they are paired by prompt, prompt and text, or text.
 
     Raises:
         ArgumentError: If items without ids can be paired neither by position nor by prompt or text.
