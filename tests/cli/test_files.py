@@ -88,6 +88,12 @@ def test_names_that_look_alike_get_a_warning(cli: Cli, tmp_path: Path, one: str,
     items = {"rubric": rubric, "items": [{"submission": "a"}, {"submission": "b"}]}
     (tmp_path / "d.json").write_text(json.dumps(items), encoding="utf-8")
     assert len(cli("validate", "d.json", "--json").json["warnings"]) == 1
+    if one.strip().casefold() != other.strip().casefold():  # such labels are an error
+        choice = {"name": "tone", "requirement": "x", "options": [one, "grammar", other]}
+        (tmp_path / "o.json").write_text(json.dumps({"criteria": [choice]}), encoding="utf-8")
+        done = cli("validate", "o.json")
+        assert done.code == 0
+        assert f"warning: the option labels (of 'tone') {one!a} and {other!a} are" in done.err
 
 
 def test_names_that_do_not_look_alike_get_no_warning(cli: Cli, tmp_path: Path) -> None:

@@ -230,6 +230,14 @@ def test_comparisons_survive_files(tmp_path: Path) -> None:
         ("item_id,met\na,yes\n", {"labels": {"met": "yes"}}),
         ("item_id,ann,ann_2\na,yes,no\n", {"ann": {"met": "yes"}, "ann_2": {"met": "no"}}),
         ("item_id,criterion,rater,value\na,MET ,ann,yes\n", {"ann": {"met": "yes"}}),
+        ("item_id,met,ann\na,yes,no\n", {"met": {"met": "yes"}, "ann": {"met": "no"}}),
+        ("item_id,ann,human_met\na,yes,no\n", {"ann": {"met": "yes"}, "human_met": {"met": "no"}}),
+        ("item_id,met,expert\na,yes,ann\n", {"ann": {"met": "yes"}}),
+        ("item_id,expert,novice\na,yes,no\n", {"expert": {"met": "yes"}, "novice": {"met": "no"}}),
+        *(
+            (f"item_id,{people},stars\na,1,no\n", {"1": {"met": "no"}})
+            for people in ("user", "username", "person", "Annotators", "judge", "agent", "annotator_email")
+        ),
     ],
 )
 def test_people_are_raters_and_columns_named_like_criteria_hold_labels(
@@ -240,6 +248,25 @@ def test_people_are_raters_and_columns_named_like_criteria_hold_labels(
     items = [{"id": "a", "submission": "x"}]
     rated = RubricDataset(rubric=rubric, items=items).with_ratings(table(tmp_path, text))
     assert rated.item_ratings(0) == ratings
+
+
+@pytest.mark.parametrize("people", ["author_id", "reviewed_by", "reviewer", "met"])
+def test_named_raters_are_columns_beside_people(people: str, tmp_path: Path) -> None:
+    """Whoever names the raters decides that their columns hold the labels."""
+    rubric = Rubric([{"name": "met", "requirement": "It is."}])
+    data = RubricDataset(rubric=rubric, items=[{"id": "a", "submission": "x"}])
+    path = table(tmp_path, f"item_id,{people},ann,bob\na,1,yes,no\n")
+    rated = data.with_ratings(path, raters=["ann", "BOB"])
+    assert rated.item_ratings(0) == {"ann": {"met": "yes"}, "bob": {"met": "no"}}
+
+
+def test_columns_without_labels_are_named_in_a_warning(tmp_path: Path) -> None:
+    """A table of labels by criterion may have other columns, which are not read."""
+    rubric = Rubric([{"name": "met", "requirement": "It is."}])
+    data = RubricDataset(rubric=rubric, items=[{"id": "a", "submission": "x"}])
+    with pytest.warns(UserWarning, match=r"not named like criteria and not read: reply, ann"):
+        rated = data.with_ratings(table(tmp_path, "item_id,reply,met,ann\na,Hi,yes,fine\n"))
+    assert rated.item_ratings(0) == {"labels": {"met": "yes"}}
 
 
 @pytest.mark.parametrize(
@@ -270,3 +297,18 @@ def test_spellings_of_a_rater_are_one_person(tmp_path: Path) -> None:
         pytest.raises(DatasetError, match=r"'ann' rated 'met' of item 'a' twice"),
     ):
         dataset().with_ratings(table(tmp_path, f"{HEAD}\na,met,ann,human,yes\na,met,ann ,human,yes\n"))
+
+
+@pytest.mark.parametrize("at", ["ground_truth", "ratings"])
+@pytest.mark.parametrize("exact", ["met", "Met"])
+def test_two_labels_of_a_criterion_in_two_spellings_are_refused(exact: str, at: str) -> None:
+    """Also where another item has one of the two spellings, which is valid alone."""
+    rubric = Rubric([{"name": "met", "requirement": "It is."}])
+
+    def item(labels: dict[str, str]) -> dict[str, Any]:
+        return {"submission": "x", at: labels if at == "ground_truth" else {"ann": labels}}
+
+    alone = [item({"MET": "no"}), item({exact: "yes"})]
+    assert len(RubricDataset(rubric=rubric, items=alone)) == 2
+    with pytest.raises(DatasetError, match=f"'{exact}' and 'MET' are the same criterion; keep one"):
+        RubricDataset(rubric=rubric, items=[*alone, item({exact: "yes", "MET": "no"})])

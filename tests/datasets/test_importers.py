@@ -445,6 +445,17 @@ def test_tests_without_a_judge_are_left_out(tmp_path: Path) -> None:
         assert [item.id for item in from_promptfoo(path)] == ["1"]
 
 
+@pytest.mark.parametrize("key", ["label", "x-note", "description"])
+def test_promptfoo_tests_have_own_keys_and_default_assertions(key: str, tmp_path: Path) -> None:
+    """Keys that promptfoo does not know are not read; a test may have no variables or assertions."""
+    asserts = {"assert": [{"type": "llm-rubric", "value": "It is polite."}]}
+    own = {"tests": [{"vars": {"q": "a"}, **asserts, key: "x"}]}
+    path = tmp_path / "x.json"
+    for config in (own, {"defaultTest": asserts, "tests": [{key: "x"}]}):
+        path.write_text(json.dumps(config), encoding="utf-8")
+        assert len(from_promptfoo(path)) == 1
+
+
 _LABEL_STUDIO = [{"id": 1, "data": {"text": "x"}, "annotations": [{"result": []}]}]
 _ARGILLA = [{"id": "1", "fields": {"text": "x"}, "metadata": {}, "responses": {"quality": [{"value": 1}]}}]
 _AGENTV = {"tests": [{"id": "a", "criteria": "x", "input": "y", "assert": [{"type": "rubrics"}]}]}

@@ -309,7 +309,11 @@ _PROFBENCH = {
     ("row", "message"),
     [
         (_CRITERIA, "contains criteria, not items; pass it as the rubric"),
-        ({"text": "How deep?", "choices": ["low", "high"]}, "contains criteria, not items"),
+        ({"text": "How deep?", "choices": ["low", "high"]}, "criteria, not items.*--submission NAME"),
+        ({"id": "a", "text": "How deep?", "points": 2}, "contains criteria, not items"),
+        ({"name": "a", "text": "How deep?", "options": ["low", "high"]}, "contains criteria, not items"),
+        ({"criterion": "a", "text": "How deep?", "weight": 2}, "contains criteria, not items"),
+        ({**_PROFBENCH, "rubrics": json.dumps(_PROFBENCH["rubrics"])}, "would not be graded.*--submission"),
         (_PROFBENCH, "criteria that would not be graded, under .rubrics."),
         (
             {"id": "1", "response": "x", "rubric_items": [{"criterion": "A"}]},
@@ -322,12 +326,13 @@ def test_criteria_and_rows_with_rubrics_are_no_plain_items(
 ) -> None:
     """A file of another kind is refused, unless the caller names the columns."""
     path = tmp_path / "rows.jsonl"
-    path.write_text(json.dumps(row) + "\n", encoding="utf-8")
+    text = next(key for key in row if key in ("text", "response", "o3_response"))
+    rows = [row] if "text" in row else [{"prompt": "p", text: "r"}, row]
+    path.write_text("".join(json.dumps(one) + "\n" for one in rows), encoding="utf-8")
     with pytest.raises(DatasetError, match=message):
         RubricDataset.from_file(path)
-    text = next(key for key in row if key in ("text", "response", "o3_response"))
-    assert len(RubricDataset.from_file(path, submission=text)) == 1
-    table = pd.DataFrame([row])
+    assert len(RubricDataset.from_file(path, submission=text)) == len(rows)
+    table = pd.DataFrame(rows)
     with pytest.raises(DatasetError, match=message):
         RubricDataset.from_dataframe(table)
 

@@ -110,8 +110,8 @@ def validate(
 ) -> Exit:
     """Check a rubric, dataset or run file, and report all errors with their line numbers.
 
-    An empty submission is an error, and so is a dataset without items. Criterion names that differ only in
-    case, whitespace, or invisible or look-alike characters cause a warning.
+    An empty submission is an error, and so is a dataset without items. Criterion names and option labels that
+    differ only in case, whitespace, or invisible or look-alike characters cause a warning.
 
     With --json, prints an object with the keys file, kind, valid, criteria, items, faults (path, line and
     message of each) and warnings (a list of strings).
@@ -164,18 +164,18 @@ def _warnings(rubrics: Iterable[autorubric.Rubric]) -> list[str]:
     """Return warnings about similar names and weights that have no effect, without duplicates."""
     found = []
     for rubric in rubrics:
+        choices = [one for one in rubric if isinstance(one, autorubric.Criterion) and one.options]
+        names = {f"option labels (of {one.name!r})": [o.label for o in one.options or ()] for one in choices}
         found += [
-            f"the criterion names {one!a} and {other!a} are too similar; rename one of them"
-            for one, other in similar_names([criterion.name or "" for criterion in rubric])
+            f"the {what} {one!a} and {other!a} are too similar; rename one of them"
+            for what, compared in ({"criterion names": [*rubric.names]} | names).items()
+            for one, other in similar_names(compared)
         ]
         found += [
             f"criterion {one.name!r} has a weight but never enters the score: its options have no values; "
             "add a value (0 to 1) to each, or set scale_type: ordinal for options listed from worst to best"
-            for one in rubric
-            if isinstance(one, autorubric.Criterion)
-            and one.options
-            and "weight" in one.model_fields_set
-            and all(option.value is None for option in one.options)
+            for one in choices
+            if "weight" in one.model_fields_set and all(option.value is None for option in one.options or ())
         ]
     return list(dict.fromkeys(found))
 

@@ -84,7 +84,8 @@ def notice_labels(
     path: Path, labelled: autorubric.RubricDataset, raters: Sequence[str] | None = None
 ) -> None:
     """Print the annotators' names, and warn about labels for items that are not in the dataset."""
-    table = read_long_table(path, notice, criteria=labelled.criterion_names)
+    criteria = {one.name or "": one for rubric in labelled.rubrics() for one in rubric}
+    table = read_long_table(path, notice, criteria=criteria, raters=raters)
     wanted = {match_name(rater, {row.rater for row in table}) for rater in raters or ()}
     rows = [row for row in table if not raters or row.rater in wanted]
     known = set(labelled.item_ids())

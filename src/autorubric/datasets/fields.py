@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple, TypeAlias, TypedDict
 
 from autorubric.criteria.base import BaseCriterion
 from autorubric.datasets.csv_files import make_distinct
-from autorubric.datasets.item import DataItem, is_no_label
+from autorubric.datasets.item import DataItem, decode_cell, is_no_label
 from autorubric.errors import ArgumentError, DatasetError, ReplyError
 from autorubric.rubric.rubric import Rubric
 from autorubric.support.names import clean_name, match_name
@@ -58,7 +58,8 @@ _IDS: Final = (
 )
 """Names of columns of ids, the most specific first; others end in `_id`."""
 _RATERS: Final = "rater coder annotator labeller labeler reviewer evaluator grader assessor worker"
-_PEOPLE: Final = f"{_RATERS} judge expert scorer person participant user customer agent author"
+_PEOPLE: Final = f"{_RATERS} user username person scorer email"
+_PEOPLE_OR_COLUMNS: Final = "judge expert agent participant customer author"  # or raters with own columns
 _REFERENCE_STARTS: Final = ("reference", "expected", "gold", "golden", "ideal", "ground", "target")
 """First words of names that are only references, never texts to grade or prompts."""
 _MODEL_ANSWER: Final = ("model_answer", "model_answer_text")
@@ -165,7 +166,7 @@ def guess_fields(
             found["truth"] = {**labels, **truth}
 
     def is_text(column: str) -> bool:
-        labelled = (_are_labels(column, one, values) for one in rubric or ())
+        labelled = (are_labels(values and values(column), one) for one in rubric or ())
         if free[column] == "ground_truth" and (values is None or any(labelled)):
             return False
         cells = [] if values is None else [cell for cell in values(column) if not is_no_label(cell)]
@@ -230,21 +231,28 @@ def missing_submission(columns: Sequence[str]) -> str:
     )
 
 
-def check_kind(first: Mapping[str, Json], faults: Faults, at: FilePath) -> None:
-    """Raise an error if the rows of a file, of which `first` is one, are criteria or have rubrics."""
-    if {*first} <= {*_CRITERION_KEYS.split()} and {"weight", "choices"} & first.keys():
-        faults.add(at, "the file contains criteria, not items; pass it as the rubric (--rubric R, rubric=)")
-    if any(isinstance(first.get(key), list) for key in ("rubrics", "rubric_items")):
-        message = "the rows have criteria that would not be graded, under 'rubrics' or 'rubric_items'; use"
-        faults.add(at, f"{message} from_healthbench, or the key 'rubric' and the keys of rubric files")
+def check_kind(rows: Iterable[tuple[FilePath, Mapping[str, Json]]], faults: Faults) -> None:
+    """Raise an error if the rows of a file, given with their places, are criteria or have rubrics."""
+    way_out = "or name the column of texts (--submission NAME, submission=)"
+    for place, (at, row) in enumerate(rows):
+        if not place and {*row} <= {*_CRITERION_KEYS.split()} and {*_CRITERION_KEYS.split()[:5]} & {*row}:
+            use = "pass it as the rubric (--rubric R, rubric=)"
+            faults.add(at, f"the file contains criteria, not items; {use}, {way_out}")
+        if any(isinstance(decode_cell(row[key]), list) for key in RUBRIC_KEYS if key in row):
+            message = (
+                "the rows have criteria that would not be graded, under 'rubrics' or 'rubric_items'; use"
+            )
+            faults.add(at, f"{message} from_healthbench, the key 'rubric' and rubric files' keys, {way_out}")
+            break
     faults.raise_as(DatasetError)
 
 
+RUBRIC_KEYS: Final = ("rubrics", "rubric_items")  # of the criteria of a row in files of other tools
 _CRITERION_KEYS: Final = (
-    "name title text description requirement weight points type choices options min max scale_type category "
-    "axis tags gate bonus when"
+    "weight points max_score choices options id name title criterion text content description requirement "
+    "type min max scale_type category axis tags gate bonus when"
 )
-"""Keys of criteria in rubric files, also of other tools."""
+"""Keys of criteria in rubric files, also of other tools; items rarely have the first five."""
 
 
 def plain_name(column: str) -> str:
@@ -265,15 +273,18 @@ _KNOWN_NAMES: Final = {
 """Names of several words, by their letters."""
 
 
-def people_columns(columns: Iterable[str]) -> list[str]:
-    """Return the columns that name people: such as `annotator`, or otherwise `rater_id` or `labelled_by`."""
-    names = {column: plain_name(column).rpartition("_")[::2] for column in columns}
-    return [column for column, (start, last) in names.items() if not start and last in _RATERS.split()] or [
-        column
-        for column, (start, last) in names.items()
-        if (start and last == "by")
-        or (last in ("id", "name") and start.rpartition("_")[2] in _PEOPLE.split())
-    ]
+def people_columns(columns: Iterable[str], is_labelled: Callable[[str], bool] | None = None) -> list[str]:
+    """Return columns that name people: `annotator`, or `rater_id` or `user`, or a `judge` without labels."""
+    names = {one: plain_name(one).removesuffix("s").rpartition("_")[::2] for one in columns}
+    alone = {one: last for one, (start, last) in names.items() if not start}
+    ids = {one: start for one, (start, last) in names.items() if start and last in ("id", "name", "email")}
+    people = f"{_PEOPLE} {_PEOPLE_OR_COLUMNS}".split()
+    likely = {one for one, start in ids.items() if start.rpartition("_")[2] in people}
+    likely |= {one for one, (start, last) in names.items() if start and last == "by"}
+    likely |= {one for one, last in alone.items() if last in _PEOPLE.split()}
+    unlabelled = [one for one in alone if is_labelled and alone[one] in people and not is_labelled(one)]
+    raters = [one for one, last in alone.items() if last in _RATERS.split()]
+    return raters or [one for one in names if one in likely] or unlabelled
 
 
 def _likely_ids(columns: Iterable[str], values: _Values) -> list[str]:
@@ -302,7 +313,9 @@ def _likely_labels(
     texts = {name for rule in _RULES.values() for names in rule for name in names.split()} | {*_PLAIN}
     found: dict[str, str] = {}
     for name, form, column in columns_of_criteria(free, criteria):
-        if name not in found and (form not in texts or _are_labels(column, rubric.by_name(name), values)):
+        if name not in found and (
+            form not in texts or are_labels(values and values(column), rubric.by_name(name))
+        ):
             found[name] = column
     return found
 
@@ -316,14 +329,15 @@ def columns_of_criteria(columns: Iterable[str], criteria: Iterable[str]) -> Iter
                 yield name, form, column
 
 
-def _are_labels(column: str, criterion: BaseCriterion, values: _Values) -> bool:
+def are_labels(cells: Iterable[Any] | None, criterion: BaseCriterion) -> bool:
+    """Return whether the cells of a column are known, and each is a label of a criterion or missing."""
     try:
-        for value in values(column) if values is not None else ("",):
-            if not is_no_label(value, criterion):
-                criterion.parse_truth(value)
+        for cell in cells or ():
+            if not is_no_label(cell, criterion):
+                criterion.parse_truth(cell)
     except ReplyError:
         return False
-    return values is not None
+    return cells is not None
 
 
 def describe_columns(pairs: Sequence[tuple[str, str]]) -> str:
@@ -394,7 +408,7 @@ def guess_row_fields(
     """Return the fields of rows of JSON as `guess_fields`; None if a key of the format is misspelt."""
     mappings = [row for _, row in rows if isinstance(row, Mapping)]
     if mappings and not fields:
-        check_kind(mappings[0], faults, rows[0][0])
+        check_kind(((at, row) for at, row in rows if isinstance(row, Mapping)), faults)
     keys = list(dict.fromkeys(str(key) for row in mappings for key in row))
     own = list(DataItem.model_fields)
     missing = [name for name in own if name not in keys]

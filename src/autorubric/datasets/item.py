@@ -195,9 +195,8 @@ class DataItem(BaseModel):
         return cls.model_validate({**given, "rubric": None if rubric is None else Rubric.restore(rubric)})
 
     def _dump(self, rubric: Json) -> dict[str, Json]:
-        head = {"id": self.id, "submission": self.submission}
         kept = self.model_dump(mode="json", exclude_defaults=True, exclude={"rubric"})
-        found = {**head, **kept, "rubric": rubric}
+        found = {"id": self.id, "submission": self.submission, **kept, "rubric": rubric}
         return {key: value for key, value in found.items() if value is not None or key == "submission"}
 
 
@@ -344,7 +343,8 @@ def all_by_name(labels: Labels | None, rubric: Rubric | None) -> dict[str, Json]
     """Return labels by the criterion's name in the rubric; missing labels are None."""
     if labels is None or isinstance(labels, Mapping):
         names = () if rubric is None else rubric.names
-        return {match_name(name, names) or name: label for name, label in (labels or {}).items()}
+        exact = {name: label for name, label in (labels or {}).items() if name in names}
+        return {match_name(name, names) or name: label for name, label in (labels or {}).items()} | exact
     if rubric is None:
         raise ArgumentError("a list of labels requires a rubric; add a rubric or use labels by criterion")
     return dict(zip(rubric.names, labels, strict=True))
@@ -370,10 +370,9 @@ def truth_of(item: DataItem, rubric: Rubric | None, rule: TruthRule | None) -> d
     rated: dict[str, list[Json]] = {}
     for own in ratings_of(item, rubric).values():
         for name, label in own.items():
-            rated.setdefault(name, []).append(label)
+            if name not in known:
+                rated.setdefault(name, []).append(label)
     for name, labels in rated.items():
-        if name in known:
-            continue
         agreed = truth_label(labels, bind_item(rubric.by_name(name), item) if rubric else None, rule)
         if agreed is not None:
             known[name] = agreed
@@ -455,6 +454,11 @@ def _faults_in(item: DataItem, labels: Labels, rubric: Rubric, at: FilePath) -> 
         yield LabelFault(at, message)
         return
     given, values = (labels, labels.values()) if isinstance(labels, dict) else (names, labels)
+    if not {*names}.issuperset(given):
+        first: dict[str, str] = {}
+        for name in given:
+            if (other := first.setdefault(match_name(name, names) or name, name)) != name:
+                yield LabelFault((*at, name), f"{other!a} and {name!a} are the same criterion; keep one")
     valid = _VALID_LABELS.of(rubric)
     try:
         if valid.issuperset(zip(given, map(type, values), values, strict=True)):
@@ -466,7 +470,7 @@ def _faults_in(item: DataItem, labels: Labels, rubric: Rubric, at: FilePath) -> 
         if kind in _SCALARS and (name, kind, label) in valid:
             continue
         known = match_name(name, names)
-        if known is None or (known != name and known in given):
+        if known is None:
             yield LabelFault((*at, name), f"unknown criterion {name!r}; {nearest_key(name, names)}")
             continue
         criterion = rubric.by_name(known)

@@ -24,10 +24,6 @@ from autorubric.support.read import Document, read_structured
 from autorubric.support.reading_errors import Faults, FilePath, short_repr
 
 _SUFFIXES: Final = {".yaml": "yaml", ".yml": "yaml", ".json": "json"}
-_TEST_KEYS: Final = {
-    *("id", "description", "vars", "assert", "assertScoringFunction", "options", "threshold", "metadata"),
-    *("provider", "providers", "providerOutput", "prompts"),
-}
 _NOTHING_LEFT: Final = "without a supported assertion"
 
 
@@ -107,13 +103,15 @@ class _PromptfooReader:
             message = "a promptfoo file must have 'tests', a list of {'vars', 'assert'} in the same file"
             raise DatasetError.whole(self._document.source, message)
         named = [test for test in config["tests"] if isinstance(test, Mapping)]
+        default = config.get("defaultTest") or {}
+        shared = {"assert"} & _mapping_or_empty(default).keys()
         if len(named) == len(config["tests"]) and all(
-            not {"vars", "assert"} & test.keys() or not {*test} <= _TEST_KEYS for test in named
+            not {"vars", "assert"} & (test.keys() | shared) or {"criteria", "input"} & test.keys()
+            for test in named
         ):
             keys = ", ".join(dict.fromkeys(str(key) for test in named for key in test)) or "none"
-            message = f"not a promptfoo file: no test has 'vars' or 'assert' and no other keys; found: {keys}"
-            raise DatasetError.whole(self._document.source, message)
-        default = config.get("defaultTest") or {}
+            message = "not a promptfoo file: no test has 'vars' or 'assert' without 'criteria' or 'input'"
+            raise DatasetError.whole(self._document.source, f"{message}; found: {keys}")
         if not isinstance(default, Mapping):
             self._faults.add(("defaultTest",), f"a test must be a mapping; got {short_repr(default)}")
             default = {}
@@ -129,8 +127,7 @@ class _PromptfooReader:
                 continue
             called = test.get("description")
             item_id = called if isinstance(called, str) and called and names[called] == 1 else str(place)
-            item = self._item(test, default, item_id, at, _prompt(config))
-            if item is not None:
+            if (item := self._item(test, default, item_id, at, _prompt(config))) is not None:
                 found.append(item)
         self._faults.raise_as(DatasetError)
         return found
@@ -204,10 +201,9 @@ class _PromptfooReader:
             self._faults.add(at, f"an assertion must be a mapping with 'type'; got {short_repr(given)}")
             return
         found = context.read(given, at)
-        if found is None:
-            return
-        if isinstance(found, str):
-            self._skip(given["type"], found)
+        if not isinstance(found, _ImportedAssertion):
+            if found is not None:
+                self._skip(given["type"], found)
             return
         self.approximated.update([given["type"]] if found.is_approximated else [])
         taken = [str(inner["name"]) for one in criteria for inner in (one, *one.get("criteria", ()))]

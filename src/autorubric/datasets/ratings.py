@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -12,16 +13,15 @@ from pydantic import BaseModel, ConfigDict
 
 from autorubric.criteria.base import BaseCriterion
 from autorubric.datasets.csv_files import CSV_SUFFIXES, CsvTable, read_csv, repeated_column
-from autorubric.datasets.fields import columns_of_criteria, people_columns, plain_name
+from autorubric.datasets.fields import are_labels, columns_of_criteria, people_columns, plain_name
 from autorubric.datasets.item import DataItem, all_by_name, bind_item, by_name, decode_cell, is_no_label
 from autorubric.errors import DatasetError, ReplyError
 from autorubric.rubric.rubric import Rubric
 from autorubric.support.field_types import NonEmptyText
-from autorubric.support.json_text import parse_json
 from autorubric.support.names import match_name, merge_names
 from autorubric.support.objects import Json
 from autorubric.support.read import format_fault, format_of, read_structured
-from autorubric.support.reading_errors import Faults, FilePath, SyntaxFault, nearest_key, short_repr
+from autorubric.support.reading_errors import Faults, FilePath, nearest_key, short_repr
 
 _NAMES: Final = {
     "item_id": "item_id|id|item conversation_id conversation conv_id conv",
@@ -30,9 +30,10 @@ _NAMES: Final = {
     "value": "value|rating label score verdict",
 }
 """Names of the columns of label tables; those before a bar come first."""
+_VALUES: Final = ("value", "rating", "label", "score", "verdict", "stars", "grade", "points")
 _LAYOUTS: Final = (
     "use one row per label (item_id, criterion, rater, and value or probabilities) or one column per "
-    "annotator (item_id, criterion and names)"
+    "annotator (item_id, criterion and names; select them with --rater NAME)"
 )
 _SUFFIXES: Final = {**dict.fromkeys(CSV_SUFFIXES, "csv"), ".jsonl": "jsonl"}
 
@@ -85,14 +86,13 @@ class LongRow(NamedTuple):
     probabilities: Mapping[str, Any] | None = None
 
 
-def _likely_columns(columns: Collection[str]) -> dict[str, list[str]]:
+def _likely_columns(columns: Collection[str], people: Collection[str]) -> dict[str, list[str]]:
     """Return the likely columns of a label table by key; without `rater` and `value` if it is wide."""
     found = {}
     for key, names in _NAMES.items():
         likely = [[one for one in columns if plain_name(one) in part.split()] for part in names.split("|")]
         found[key] = [key] if key in columns else next(filter(None, likely), [])
-    people = people_columns(columns)
-    found["rater"] = found["rater"] or people
+    found["rater"] = found["rater"] or [*people]
     if not {"rater", "value"} & {*columns} and not (found["rater"] and found["value"]):
         # A wide table may have the items' questions next to the labels.
         found["criterion"] = [one for one in found["criterion"] if plain_name(one) != "question"]
@@ -105,18 +105,23 @@ def read_long_table(
     path: str | Path,
     tell: Callable[[str], None] | None = None,
     *,
-    criteria: Iterable[str] = (),
+    criteria: Mapping[str, BaseCriterion] | None = None,
+    labels: Collection[str] = (),
+    raters: Collection[str] | None = None,
     probabilities: Mapping[str, str] | None = None,
 ) -> list[LongRow]:
     """Read labels from a table with one row per label or one column per rater, or from an annotation page.
 
     Names of raters that are equal after folding are merged, with a warning.
 
-    criteria: Names of criteria; a column named like one contains its labels if no column has the criteria.
+    criteria: Criteria by name; a column named like one contains its labels if no column has the criteria, or
+        if it is the only criterion, no other column contains labels.
+    labels: Further values that are labels.
+    raters: Raters to read if they are columns.
     probabilities: Labels by the columns that contain their probabilities.
     tell: Receives the columns that were chosen, if they have other names.
     """
-    rows = _read_rows(path, tell, [*criteria], probabilities or {})
+    rows = _read_rows(path, tell, criteria or {}, labels, raters or (), probabilities or {})
     names = merge_names((row.rater for row in rows), f"{path}: raters")
     return [row._replace(rater=names[row.rater]) for row in rows]
 
@@ -124,7 +129,9 @@ def read_long_table(
 def _read_rows(
     path: str | Path,
     tell: Callable[[str], None] | None,
-    criteria: Collection[str],
+    criteria: Mapping[str, BaseCriterion],
+    values: Collection[str],
+    raters: Collection[str],
     probabilities: Mapping[str, str],
 ) -> list[LongRow]:
     faults = Faults.by_line(str(path), first=1)
@@ -133,19 +140,34 @@ def _read_rows(
     table = read_csv(path)
     if absent := [column for column in probabilities if column not in table.columns]:
         faults.add((), f"no column {absent[0]!r} for probabilities; columns: {', '.join(table.columns)}")
-        faults.raise_as(DatasetError)
     if repeated := [one for one, n in Counter(probabilities.values()).items() if n > 1]:
         faults.add((), f"probabilities= names the label {repeated[0]!r} for several columns")
-        faults.raise_as(DatasetError)
-    found = _likely_columns(table.columns)
+    faults.raise_as(DatasetError)
+
+    def is_labelled(column: str) -> bool:
+        held = {cells[column] for _, cells in table.rows}.difference(("",))
+        own = [one for one in held if any(are_labels([one], known) for known in criteria.values())]
+        return not criteria or (bool(held) and held.issubset([*own, *values]))
+
+    has_values = any(plain_name(one).rpartition("_")[2] in _VALUES for one in table.columns)
+    people = people_columns(table.columns, lambda one: not has_values and is_labelled(one))
+    found = _likely_columns(table.columns, people)
     if (probabilities or "probabilities" in table.columns) and not found.get("value"):
-        found = _likely_columns([*table.columns, "value"])
+        found = _likely_columns([*table.columns, "value"], people)
     chosen = {key: likely[0] for key, likely in found.items() if len(likely) == 1}
     rest = [one for one in table.columns if one not in {*chosen.values(), *LongRow._fields}]
     labels: dict[str, str] = {}
     if "criterion" not in table.columns:
         for name, _, column in columns_of_criteria(rest, criteria):
             labels.setdefault(name, column)
+    named = [match_name(rater, table.columns) for rater in raters]
+    if named and "item_id" in chosen and not {None, *chosen.values()} & {*named}:
+        return _wide_rows(table, chosen, {one: one for one in named if one})
+    others = [one for one in rest if one not in labels.values()]
+    if "rater" not in found and len(criteria) == 1 and labels and any(map(is_labelled, others)):
+        labels = {}
+    elif "rater" not in found and labels and others:
+        warnings.warn(f"{path}: not named like criteria and not read: {', '.join(others)}", stacklevel=3)
     if labels:
         chosen.pop("value", None)
     elif "rater" in found and not found["value"] and len(rest) == 1:
@@ -173,21 +195,17 @@ def _read_rows(
 def _wide_rows(
     table: CsvTable, chosen: Mapping[str, str], labels: Mapping[str, str], rater: str = ""
 ) -> list[LongRow]:
-    """Return the labels in columns, by criterion or, without `rater`, by rater.
-
-    `rater` is used if no column names people.
-    """
+    """Return labels by rater or, with a `rater` for tables without people, by criterion and rater."""
     item, criterion, people = (chosen.get(name, "") for name in ("item_id", "criterion", "rater"))
 
-    def row(name: str, cells: Mapping[str, str], value: str, line: int) -> LongRow:
-        at = (name, cells.get(people, rater)) if rater else (cells.get(criterion, ""), name)
-        return LongRow(cells[item], *at, cells.get("rater_type", "human"), value, 0, "", None, line)
+    def who(name: str, cells: Mapping[str, str]) -> tuple[str, str]:
+        return (name, cells.get(people, rater)) if rater else (cells.get(criterion, ""), name)
 
     return [
-        row(name, cells, cells[column], line)
+        LongRow(cells[item], *who(name, cells), cells.get("rater_type", "human"), value, 0, "", None, line)
         for line, cells in table.rows
         for name, column in labels.items()
-        if cells[column].strip()
+        if (value := cells[column]).strip()
     ]
 
 
@@ -242,8 +260,7 @@ def _read_annotations(path: str | Path) -> list[LongRow]:
     rows = {}
     for label in read_labels([path]):
         cell = label.item_id, label.criterion, label.rater
-        given = label.value
-        value = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
+        value = label.value if isinstance(label.value, str) else json.dumps(label.value, ensure_ascii=False)
         line = int(label.source.rpartition(":")[2])
         rows[cell] = LongRow(*cell, "human", value, 0, "", None, line)
     return list(rows.values())
@@ -279,11 +296,7 @@ def _probabilities(
     text = cells.get("probabilities", "")
     if not text.strip():
         return None
-    try:
-        found = parse_json(text)
-    except (SyntaxFault, RecursionError):
-        found = None
-    if isinstance(found, dict) and found:
+    if isinstance(found := decode_cell(text), dict) and found:
         return found
     told = "probabilities must be a JSON object of different labels with numbers"
     faults.add((line,), f"{told}; got {short_repr(text)}")
@@ -313,8 +326,8 @@ def attach_ratings(
 ) -> dict[str, DataItem]:
     """Return the items by id, with the ratings of a long table added."""
     faults = Faults.by_line(str(path))
-    criteria = dict.fromkeys(name for _, rubric in items.values() for name in rubric.names)
-    rows = read_long_table(path, criteria=criteria)
+    criteria = {one.name or "": one for _, rubric in items.values() for one in rubric}
+    rows = read_long_table(path, criteria=criteria, labels=labels, raters=raters)
     wanted = _select_rows(rows, items, raters, rater_type, faults)
     known = dict.fromkeys(rater for item, _ in items.values() for rater in item.ratings)
     found: dict[str, dict[str, dict[str, Json]]] = {}

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
-from itertools import repeat
+from itertools import chain, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
@@ -16,6 +16,7 @@ from autorubric.criteria.base import BaseCriterion
 from autorubric.datasets.csv_files import make_distinct, read_csv, repeated_column
 from autorubric.datasets.fields import (
     META,
+    RUBRIC_KEYS,
     TRUTH,
     FieldMap,
     check_kind,
@@ -145,7 +146,8 @@ class TableReader:
             return [to_json_cell(cell) for cell in columns[name]]
 
         if not fields:
-            check_kind({name: next(iter(cells), None) for name, cells in columns.items()}, self.faults, ())
+            held = ({key: to_json_cell(one)} for key in RUBRIC_KEYS for one in columns.get(key, ()))
+            check_kind((((), row) for row in chain([dict.fromkeys(columns)], held)), self.faults)
         chosen = guess_fields(fields or {}, [*columns], self._own, self._rubric, cells)
         pairs = self.pair_columns(chosen or {}, [*columns], repeated)
         rows = enumerate(self.rows(pairs, columns, len(columns[pairs[0][1]])))

@@ -142,6 +142,37 @@ def test_items_without_ids_are_paired_by_prompt_or_text(prompted: bool, tmp_path
     assert (found.score.difference.mean_bias, found.score.difference.std_bias) == (0.0, 0.0)
 
 
+@pytest.mark.parametrize("prompts", ["none", "on one side", "with blanks"])
+def test_few_items_in_another_place_are_paired_with_themselves(prompts: str, tmp_path: Path) -> None:
+    """Two of eight texts change places; a prompt may be missing on one side or end with a blank."""
+    items = [{"submission": word} for word in WORDS]
+    moved = [*items[:2], items[3], items[2], *items[4:]]
+    if prompts != "none":
+        moved = [{**one, "prompt": f"Say {one['submission']}. "} for one in moved]
+    if prompts == "with blanks":
+        items = [{**one, "prompt": f"Say {one['submission']}."} for one in items]
+    found = run_difference(_bare(tmp_path, "a", items), _bare(tmp_path, "b", moved))
+    assert (found.n_items, found.score.difference.std_bias) == (len(WORDS), 0.0)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "message"),
+    [
+        ({"prompt": "p"}, {"prompt": "q"}, "items have no ids, no prompt is in both datasets, so"),
+        ({"prompt": "p"}, {}, "items have no ids, no prompt is in both datasets, so"),
+        ({}, {}, "items have no ids, the order or prompts differ, and texts repeat, so"),
+    ],
+)
+def test_items_that_cannot_be_paired_are_refused(
+    one: dict[str, str], other: dict[str, str], message: str, tmp_path: Path
+) -> None:
+    """The message says what is in the way."""
+    before = _bare(tmp_path, "a", [{"submission": text, **one} for text in "abb"])
+    after = _bare(tmp_path, "b", [{"submission": text, **other} for text in "bab"])
+    with pytest.raises(ArgumentError, match=message):
+        run_difference(before, after)
+
+
 def test_items_without_ids_are_paired_by_position_only_under_equal_prompts(tmp_path: Path) -> None:
     """New texts for the same prompts are paired by position, and those of a shuffled table by prompt."""
     items = [{"prompt": f"Say {word}.", "submission": word} for word in WORDS]

@@ -222,10 +222,11 @@ def pair_items(own: LabelledDataset, theirs: LabelledDataset) -> dict[str, str]:
     """Return, by the id of each item, the id of the same item in another dataset, or an unknown id.
 
     Items are the same if their ids are equal. Items without ids are paired by position if prompts (of
-    conversations, the turns before the first reply) are equal, and otherwise by prompt, or prompt and text.
+    conversations, the turns before the first reply) are equal, and texts in another order are paired by text.
+    Otherwise they are paired by prompt, prompt and text, or text.
 
     Raises:
-        ArgumentError: If items without ids are in another order, and texts repeat.
+        ArgumentError: If items without ids can be paired neither by position nor by prompt or text.
     """
     read = getattr(own, "item_ids", None) or (lambda: map(own.item_id, range(len(own.items))))
     same = {item: item for item in read()}
@@ -236,15 +237,20 @@ def pair_items(own: LabelledDataset, theirs: LabelledDataset) -> dict[str, str]:
     rows = [(one, other) for one, other in both if not (one[0] and other[0])]
     known = {submission for *_, submission in mine.values()}
     moved = sum(one[2] != other[2] and other[2] in known for one, other in rows)
-    if all(one[1] == other[1] for one, other in rows) and 2 * moved <= len(rows):
+    # Of texts that repeat, such as short answers, few differ, and most change without a change of order.
+    n_shared = len(known.intersection(other[2] for _, other in rows)) if moved else 0
+    if all(one[1] == other[1] for one, other in rows) and 2 * max(moved, n_shared) <= len(rows):
         return same
-    for end in (2, 3):
-        by_text, names = ({one[1:end]: item for item, one in held.items()} for held in (mine, others))
-        if len(by_text) == len(mine) and len(names) == len(others) and by_text.keys() & names.keys():
+    for part, least in ((slice(1, 2), 1), (slice(1, 3), 1), (slice(2, 3), len(mine))):
+        by_text, names = ({one[part]: item for item, one in held.items()} for held in (mine, others))
+        is_known = len(by_text.keys() & names.keys()) >= least
+        if len(by_text) == len(mine) and len(names) == len(others) and is_known:
             return {item: names.get(text, f"\0{text}") for text, item in by_text.items()}
+    prompts, also = ({prompt for _, prompt, _ in held.values()} for held in (mine, others))
+    differ = f"the order or prompts differ, and {'texts' if prompts == {'null'} else 'prompts'} repeat"
     raise ArgumentError(
-        "items without ids are in another order in one dataset, and prompts repeat, so that they cannot be "
-        "paired; set ids in both datasets, for example with --id COLUMN"
+        f"items have no ids, {differ if prompts & also else 'no prompt is in both datasets'}, so that they "
+        "cannot be paired; set ids in both datasets, for example with --id COLUMN"
     )
 
 
@@ -255,6 +261,7 @@ def _texts(dataset: LabelledDataset) -> dict[str, tuple[bool, str, str]]:
         prompt, submission = getattr(item, "prompt", None), item.submission
         if prompt is None and isinstance(submission, list):
             prompt = list(takewhile(lambda turn: turn.get("role") != "assistant", submission))
+        prompt = " ".join(prompt.split()) if isinstance(prompt, str) else prompt
         found[dataset.item_id(at)] = item.id is not None, json.dumps(prompt), json.dumps(submission)
     return found
 
