@@ -270,5 +270,5 @@ def test_a_judge_that_abstains_is_judged_on_the_items_it_answered() -> None:
     said = [*truth[:42], *["CANNOT_ASSESS"] * 18]
     found = alt_test(said, humans, ci=None)
     assert (found.n_answered, found.n_items) == (42, 60)
-    assert "an annotator on the 70 % of items it answered" in found.summary().replace("\n", " ")
+    assert "an annotator on the 70% of items it answered" in found.summary().replace("\n", " ")
     assert "items it answered" not in alt_test(truth, humans, ci=None).summary()

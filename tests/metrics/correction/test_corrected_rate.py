@@ -224,7 +224,7 @@ def test_abstentions_are_a_third_row_by_hand() -> None:
     assert found.sensitivity == pytest.approx(of_pass[0])
     share = found.n / 900
     assert f"the judge's own rate is {found.raw:.3f}" in found.summary()
-    assert f"on the {100 * share:.0f} % of items it answered" in found.summary()
+    assert f"on the {100 * share:.0f}% of items it answered" in found.summary()
 
 
 def test_ppi_takes_abstentions_as_one_half() -> None:

@@ -178,7 +178,7 @@ def alt_test(
     how large a gap the items could have shown.
 
     With fewer than five items in favour of either side, the t test would pass a judge at the limit too often
-    (in 6 to 23 % of cases if annotators are unanimous). Then p is exact: the probability of a mean d as low
+    (in 6 to 23% of cases if annotators are unanimous). Then p is exact: the probability of a mean d as low
     as observed if P(d = 1) = ε + q and P(d = -1) = q, where q has maximum likelihood; `(1 - ε)ⁿ` if d is
     always 0. With clusters, this needs equally large clusters whose items have the same d; other clusters
     take the t test or, without variance, `((1 - ε) / (1 - d))ⁿ`, which is Markov's bound for n clusters.
