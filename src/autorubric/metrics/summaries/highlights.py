@@ -377,6 +377,7 @@ def _missing_answers(raters: Mapping[str, RaterReport]) -> list[str]:
             )
             if one.value is not None and one.value >= _MANY
         ]
+        who = "The panel" if who == "panel" else who
         if told:
             found.append(f"{who} {', '.join(told)} of {rater.failures.n_cells} cells.")
         if rater.failures.answered_na:
