@@ -235,20 +235,12 @@ def _below(value: float, least: float) -> str:
 
 
 def _why_never(gate: MetricGate, found: autorubric.metrics.MetricsResult) -> str:
-    """Say that the labels are too few for a lower bound; empty if they are not, or if that is unknown.
-
-    The bound of a mean over criteria is known only for the judge's own errors; Wilson's is n / (n + z²)
-    without errors.
-    """
-    if not gate.low:
-        return ""
-    if gate.criterion is None:
-        alone, _ = _value(gate._replace(low=False), found)
-        is_perfect = alone is not None and alone > 1 - 1e-9
-        why = "; this is what a judge without errors reaches on these labels, so label more items"
-        return why if is_perfect else ""
-    own = next(one for one in found.per_criterion if one.name == gate.criterion)
-    if not isinstance(own, autorubric.metrics.CriterionMetrics):
+    """Say that the labels are too few for a lower bound; empty if they are not, or if that is unknown."""
+    # The bound of a mean over criteria is known only for the judge's own errors.
+    if gate.low and gate.criterion is None and (_value(gate._replace(low=False), found)[0] or 0) > 1 - 1e-9:
+        return "; this is what a judge without errors reaches on these labels, so label more items"
+    own = next((one for one in found.per_criterion if one.name == gate.criterion), None)
+    if not gate.low or not isinstance(own, autorubric.metrics.CriterionMetrics):
         return ""
     label, n, ends = "MET", own.support_true, own.sensitivity_ci
     if gate.figure == "specificity":

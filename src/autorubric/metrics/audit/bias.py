@@ -271,18 +271,15 @@ def _judge_bias(
 
 
 def _adjust_tests(found: Mapping[str, JudgeBias]) -> dict[str, JudgeBias]:
-    """Adjust the p-values of each family of tests (judges × kinds of bias) together.
-
-    The contrast to other judges is also that of a bias of theirs, so self-preference has the larger of its
-    cautious p-value and that of the judge's own errors, and 1 if these do not confirm it.
-    """
+    """Adjust the p-values of each family of tests (judges × kinds of bias) together."""
     adjusted = dict(found)
+    # A contrast to other judges may be a bias of theirs, so the judge's own errors must confirm it.
     for judge, one in found.items():
         bias, own = one.self_preference, one.own_error_difference
         if bias.cautious_p_value is not None:
-            p_value = own.cautious_p_value if own.confirms(bias) else None
-            p_value = max(bias.cautious_p_value, 1.0 if p_value is None else p_value)
-            adjusted[judge] = replace(one, self_preference=replace(bias, cautious_p_value=p_value))
+            alone = own.cautious_p_value or 0.0 if own.confirms(bias) else 1.0
+            bias = replace(bias, cautious_p_value=max(bias.cautious_p_value, alone))
+            adjusted[judge] = replace(one, self_preference=bias)
     for family in (BIASES, SHIFTS):
         tests = [(judge, kind, getattr(one, kind)) for judge, one in adjusted.items() for kind in family]
         p_values = adjust_pvalues([bias.p_value for _, _, bias in tests], method="holm")

@@ -133,9 +133,9 @@ class AltTestResult(ResultBase):
             worst, best = self.abstention_gaps
             gap = widen(gap, worst, best)
             count += (
-                f", annotator's advantage minus judge's with its abstentions as errors {worst:.3f} and as "
-                f"right answers {best:.3f}"
+                f", annotator's advantage minus judge's with its abstentions as errors {worst:.3f} and as"
             )
+            count += f" right answers {best:.3f}"
         if self.passed:
             return f"The judge may replace an annotator{condition}: {wins}{count}, {advantage}."
         verdict = compare_in_words(
@@ -302,13 +302,11 @@ class _PairedWins:
 
 
 def _annotation_table(columns: list[list[Any]], score: AltScore) -> Array:
-    """Return annotations as numbers, shape `(1 + n_annotators, n_items)`, NaN where missing.
-
-    `encode` takes abstentions as missing; the code after the last one makes them a category.
-    """
+    """Return annotations as numbers, shape `(1 + n_annotators, n_items)`, NaN where missing."""
     if score == "rmse":
         return np.array([numeric_column(column, "an annotator's column") for column in columns])
     codes = np.array(encode(columns, None, None).codes, dtype=float)
+    # `encode` takes abstentions as missing.
     abstained = np.array([[label is ABSTENTION for label in column] for column in columns])
     return np.where(abstained, codes.max(initial=0) + 1, np.where(codes < 0, np.nan, codes))
 
@@ -493,10 +491,7 @@ def _count_answers_of(answers: Iterable[Any]) -> int:
 
 
 def _answers_of(table: VotesTable, place: int, rater: Rater, abstain: AltAbstain) -> list[Any]:
-    """Return a rater's answers to a criterion by item; None if an answer is missing, failed or excluded.
-
-    Abstentions that are not excluded are `ABSTENTION`.
-    """
+    """Return a rater's answers to a criterion by item; None if an answer is missing, failed or excluded."""
     rows = table.rows_of(rater)
     statuses = [ANSWERED] if abstain == "exclude" else [ANSWERED, ABSTAINED]
     rows = rows[(table.criterion[rows] == place) & np.isin(table.status[rows], statuses)]

@@ -264,10 +264,7 @@ def _best_judge_sentences(raters: Mapping[str, RaterReport], name: HeadlineName,
         difference = widen(difference, difference_of(worst, other), difference_of(most, least))
         alone = f"{_format_value(worst)} on all the cells it answered"
         if worst.value != most.value:
-            alone = (
-                f"with its abstentions as errors {_format_value(worst)}, as right answers "
-                f"{_format_value(most)}"
-            )
+            alone = f"with its abstentions as errors {worst:.3f}, as right answers {most:.3f}"
         n_cells = raters[ranked[0]].failures.n_cells
         cells = (
             f"{answered_in_words(best.n, n_cells, 'cells', 'that all judges')} ({alone}; the interval of the "
