@@ -86,7 +86,9 @@ def draw_texts(rng: np.random.Generator, n: int, base: Any, *, by_length: float 
 def authors_world(  # noqa: PLR0913 - parameters of a simulation
     rng: np.random.Generator,
     *,
-    errors: tuple[float, float, float] = (0.15, 0.15, 0.15),
+    judges: str = "xyz",
+    guilty: str = "x",
+    errors: tuple[float, ...] = (0.15, 0.15, 0.15),
     own_base: float = 0.5,
     label_error: float = 0.0,
     shared: bool = False,
@@ -95,13 +97,16 @@ def authors_world(  # noqa: PLR0913 - parameters of a simulation
     claim: str = "named",
     n: int = 120,
 ) -> bool | None:
-    """Three judges that also wrote texts; `x` passes its own texts wrongly more often by `favour`."""
-    authors = rng.choice(["x", "y", "z"], n)
-    own = (authors == "x")[:, None]
-    _, truth = draw_texts(rng, n, np.where(own, own_base, 0.5))
+    """Judges that also wrote texts; `guilty` passes its own texts wrongly more often by `favour`.
+
+    `own_base` is the base rate of the texts of `x`, and the claim `power` is that `x` is named.
+    """
+    authors = rng.choice([*judges], n)
+    _, truth = draw_texts(rng, n, np.where(authors == "x", own_base, 0.5)[:, None])
+    favoured = favour * (authors == guilty)[:, None]
     verdicts = {
-        who: judge(truth, error + favour * own * (who == "x"), error - favour * own * (who == "x"), rng)
-        for who, error in zip("xyz", errors, strict=True)
+        who: judge(truth, error + favoured * (who == guilty), error - favoured * (who == guilty), rng)
+        for who, error in zip(judges, errors[: len(judges)], strict=True)
     }
     people = {who: label(truth, label_error, rng) for who in "pq"}
     found = report(
@@ -222,6 +227,14 @@ FALSE = (
             partial(authors_world, errors=ACCURATE, own_base=0.8, label_error=0.1, shared=shared),
         )
         for who, shared in ((", one person", False), (", two people", True))
+    ),
+    *(
+        _row(
+            f"a favour of 15 points of another of {len(judges)} judges",
+            partial(authors_world, judges=judges, guilty="y", favour=0.15, claim="power", n=300, **RIGHT),
+            "a judge is named for the preference of another",
+        )
+        for judges in ("xy", "xyz")
     ),
     _row("longer texts are better, 15% wrong labels, one person", partial(length_world, label_error=0.15)),
     _row(

@@ -111,7 +111,11 @@ def graded(cli: Cli, folder: Path, labels: list[str], said: list[str]) -> str:
 @pytest.mark.parametrize(
     ("n", "gate", "reason"),
     [
-        (30, "tpr.low=.9", "with 30 answered items labelled MET, a judge without errors reaches 0.886"),
+        (30, "tpr.low=.9", "tpr.low is 0.878, below 0.9; this is what a judge without errors reaches on"),
+        (30, "tnr.low=.9", "; this is what a judge without errors reaches on these labels, so label more"),
+        (30, "accuracy.low=.99", "; this is what a judge without errors reaches on these labels"),
+        (30, "kappa.low=.999", "; this is what a judge without errors reaches on these labels"),
+        (36, "tpr.low@apology=.9036", "tpr.low@apology is 0.90358, below 0.9036;"),
         (30, "tpr.low@apology=.9", "a judge without errors reaches 0.886; label at least 35 such items"),
         (30, "tpr.low@apology=1", "a judge without errors reaches 0.886\n"),
         (35, "tpr.low@apology=.9", ""),
@@ -121,7 +125,8 @@ def test_a_bound_that_labels_cannot_reach_says_so(
     cli: Cli, tmp_path: Path, n: int, gate: str, reason: str
 ) -> None:
     """Thirty positives, all right, have a lower end of .886: more labels are needed, not a better judge."""
-    done = cli("metrics", graded(cli, tmp_path, ["MET"] * n, ["MET"] * n), "--fail-under", gate)
+    labels = ["MET", "UNMET"] * n
+    done = cli("metrics", graded(cli, tmp_path, labels, labels), "--fail-under", gate)
     assert done.code == (1 if reason else 0)
     assert reason in done.err
 

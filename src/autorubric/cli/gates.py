@@ -110,7 +110,7 @@ class ScoreGate(VerdictLimits):
             return Exit.UNJUDGED
         if self.fail_under is None or score >= self.fail_under:
             return Exit.DONE
-        notice(f"score {score:.3f} is below --fail-under {self.fail_under:g}")
+        notice(f"score {_below(score, self.fail_under)} is below --fail-under {self.fail_under:g}")
         return Exit.BELOW
 
 
@@ -210,7 +210,9 @@ def check_gates(gates: Sequence[MetricGate], found: autorubric.metrics.MetricsRe
             notice(f"{gate.text} is undefined ({reason}), so it cannot reach {gate.least:g}")
             worst = Exit.UNJUDGED
         elif value < gate.least:
-            notice(f"{gate.text} is {value:.3f}, below {gate.least:g}{_why_never(gate, found)}")
+            notice(
+                f"{gate.text} is {_below(value, gate.least)}, below {gate.least:g}{_why_never(gate, found)}"
+            )
             worst = worst or Exit.BELOW
         own = [one for one in found.per_criterion if gate.criterion in (None, one.name) and one.answered_na]
         if own and gate.figure in _means():
@@ -226,15 +228,25 @@ def check_gates(gates: Sequence[MetricGate], found: autorubric.metrics.MetricsRe
     return worst
 
 
+def _below(value: float, least: float) -> str:
+    """Return a value with three decimals, or as many more as show that it is below `least`."""
+    texts = (f"{value:.{digits}f}" for digits in range(3, 17))
+    return next((text for text in texts if float(text) < least), repr(value))
+
+
 def _why_never(gate: MetricGate, found: autorubric.metrics.MetricsResult) -> str:
-    """Say that the labels are too few for a bound on sensitivity or specificity; empty if they are not."""
-    label = {"sensitivity": "MET", "specificity": "UNMET"}.get(gate.figure) if gate.low else None
-    n = 0
-    for one in found.per_criterion:
-        if isinstance(one, autorubric.metrics.CriterionMetrics) and gate.criterion in (None, one.name):
-            n += one.support_true if label == "MET" else one.n_samples - one.support_true
-    # Without an error, Wilson's lower bound is n / (n + z²); over criteria, the bound is lower.
-    best = autorubric.metrics.wilson(n, n).low if label and n else None
+    """Say that the labels are too few for a lower bound; empty if they are not, or if that is unknown."""
+    # The bound of a mean over criteria is known only for the judge's own errors.
+    if gate.low and gate.criterion is None and (_value(gate._replace(low=False), found)[0] or 0) > 1 - 1e-9:
+        return "; this is what a judge without errors reaches on these labels, so label more items"
+    own = next((one for one in found.per_criterion if one.name == gate.criterion), None)
+    if not gate.low or not isinstance(own, autorubric.metrics.CriterionMetrics):
+        return ""
+    label, n, ends = "MET", own.support_true, own.sensitivity_ci
+    if gate.figure == "specificity":
+        label, n, ends = "UNMET", own.n_samples - own.support_true, own.specificity_ci
+    level = ends.confidence if ends else 0.95
+    best = autorubric.metrics.wilson(n, n, confidence_level=level).low
     if best is None or best >= gate.least:
         return ""
     needed = math.ceil(n * (1 / best - 1) * gate.least / (1 - gate.least)) if gate.least < 1 else None

@@ -293,6 +293,28 @@ def test_planted_self_preference_is_found_and_leniency_is_not(seed: int) -> None
     assert all(number(one.self_preference.adjusted_p_value) > 0.01 for one in fair.values())
 
 
+@pytest.mark.parametrize("guilty", ["x", "y"])
+def test_the_judge_of_the_other_family_is_not_named(guilty: str) -> None:
+    """With two families both judges have the same contrast, so the judge's own errors decide."""
+    rng = np.random.default_rng(5)
+    by = rng.choice(["x", "y"], 400)
+    truth = rng.integers(0, 2, 400)
+    judges = {who: noisy(truth, 0.1, rng) for who in "xy"}
+    judges[guilty] = np.where((by == guilty) & (rng.random(400) < 0.7), 1, judges[guilty])
+    items = [
+        DataItem(id=f"i{at}", submission="x", ground_truth={"c": ("UNMET", "MET")[truth[at]]},
+                 metadata={"generator": by[at]})
+        for at in range(400)
+    ]  # fmt: skip
+    dataset = RubricDataset(rubric=Rubric([Criterion(name="c", requirement="Good?")]), items=items)
+    found = bias_report(binary_rows(None, judges), dataset, label_error=0)
+    innocent = found.per_judge["y" if guilty == "x" else "x"].self_preference
+    assert number(innocent.adjusted_p_value) < 0.001
+    assert innocent.cautious_p_value == 1
+    assert found.summary().startswith(f"The clearest bias is {guilty}'s ")
+    assert "with one other family, self-preference" in found.summary()
+
+
 def test_without_labels_self_preference_cannot_be_told_from_accuracy() -> None:
     """Judges that differ in accuracy have the same contrast, so there is none, and the report says why."""
     rows, _, _, _ = _favours(2, 1.0)

@@ -115,6 +115,9 @@ def test_copies_and_dead_criteria_are_named() -> None:
     assert by_name["c5"].dead == "no_values"
     assert by_name["c5"].mean.reason == "no_values"
     json.dumps(found.to_dict(), allow_nan=False)
+    assert "have no values: c4, c5. Check c0 and c3 next: they are redundant" in found.summary()
+    two = item_analysis(_rows(_answers(1, k=2)), n_draws=1)
+    assert "weakest correlation" not in two.summary()
 
 
 def test_coin_flips_are_not_called_redundant_or_weak() -> None:

@@ -54,9 +54,11 @@ def test_what_the_audit_says_comes_from_intervals() -> None:
     assert "it is above 2 because the judges' errors are negatively correlated (mean error" in found.summary()
     # Two judges of equal quality: a point estimate would always call the panel better or worse.
     same = {name: noisy(truth, 0.2, rng) for name in "ab"}
-    assert "is better or worse than its best single judge" in panel_audit(binary_rows(truth, same)).summary()
+    found = panel_audit(binary_rows(truth, same))
+    best = f"{found.best_single.judges[0]}, the best on the other half of the items"
+    assert f"is better or worse than {best}, is not shown" in found.summary()
     better = {name: noisy(truth * 5, 0.3, rng) for name in "abcde"}
-    assert "The panel is better than its best single judge" in (
+    assert "The panel is better than " in (
         panel_audit(binary_rows(truth * 5, better), n_resamples=200).summary()
     )
 

@@ -128,7 +128,7 @@ def test_few_differences_are_tested_exactly() -> None:
 
 
 def test_a_judge_that_does_not_pass_is_not_called_worse_without_evidence() -> None:
-    """As good as the annotators on 30 items: not shown, with the smallest gap; always wrong: cannot."""
+    """As good as the annotators on 30 items: not shown, with the mean d it takes; always wrong: cannot."""
     rng = np.random.default_rng(1)
     truth = rng.integers(0, 2, 30)
     people = np.column_stack([np.where(rng.random(30) < 0.8, truth, 1 - truth) for _ in range(3)])
@@ -136,9 +136,8 @@ def test_a_judge_that_does_not_pass_is_not_called_worse_without_evidence() -> No
     found = alt_test(judge, people, epsilon=0.05)
     assert found.passed is False and found.smallest_gap is not None
     assert "replace an annotator is not shown" in found.summary() and "n = 30" in found.summary()
-    assert f"smallest gap below epsilon that these items could show is {found.smallest_gap:.3f}" in (
-        found.summary()
-    )
+    most = f"can only show a mean d (annotator minus judge) of at most {0.05 - found.smallest_gap:.3f}."
+    assert most in found.summary()
     # A mean difference lower by the gap wins against two of the three, at Benjamini and Yekutieli's level.
     assert number(found.gap.low) < 0.05 < 0.05 + found.smallest_gap
     wrong = alt_test([0] * 35, [[1, 1, 1]] * 35)
@@ -228,7 +227,11 @@ def test_what_is_no_answer_is_missing() -> None:
     people = [[words[i % 4], *row[1:]] if 10 <= i < 20 else row for i, row in enumerate(humans)]
     blank = [None if i < 12 else one for i, one in enumerate(judge)]
     holes = [[None, *row[1:]] if 10 <= i < 20 else row for i, row in enumerate(humans)]
-    assert alt_test(said, people).to_dict() == alt_test(blank, holes).to_dict()
+    bounded = {"passed", "abstention_gaps"}
+    figures = [alt_test(*one).to_dict() for one in ((said, people), (blank, holes))]
+    assert figures[0]["abstention_gaps"] is not None and figures[1]["abstention_gaps"] is None
+    same = [{name: one for name, one in each.items() if name not in bounded} for each in figures]
+    assert same[0] == same[1]
 
 
 def test_summary_says_the_outcome_first() -> None:
@@ -270,5 +273,24 @@ def test_a_judge_that_abstains_is_judged_on_the_items_it_answered() -> None:
     said = [*truth[:42], *["CANNOT_ASSESS"] * 18]
     found = alt_test(said, humans, ci=None)
     assert (found.n_answered, found.n_items) == (42, 60)
-    assert "an annotator on the 70 % of items it answered" in found.summary().replace("\n", " ")
+    assert "it wins against 3 of 3 on the 70% of items it answered" in found.summary().replace("\n", " ")
     assert "items it answered" not in alt_test(truth, humans, ci=None).summary()
+    worst, best = found.abstention_gaps or (None, None)
+    assert (worst, best) == (pytest.approx(18 / 60), 0) and found.winning_rate == 1 and found.passed is False
+    assert "replace an annotator is not shown" in found.summary()
+    assert "its abstentions as errors 0.300 and as right answers 0.000" in found.summary()
+    few = alt_test([*truth[:58], "NA", "NA"], humans)
+    assert few.passed and "errors 0.033 and as right answers 0.000" in few.summary()
+
+
+@pytest.mark.parametrize("word", ["NA", "CANNOT_ASSESS"])
+def test_abstentions_can_be_a_category(word: str) -> None:
+    """Judge and people abstain on the same 10 of 50 items; where the judge answers instead, it is wrong."""
+    judge = [word] * 10 + ["MET", "UNMET"] * 20
+    humans = [(one,) * 3 for one in judge]
+    found = alt_test(judge, humans, abstain="as_category")
+    assert [one.n for one in found.per_annotator.values()] == [50] * 3
+    assert (found.n_answered, found.abstention_gaps) == (50, None)
+    wrong = alt_test(["MET"] * 10 + judge[10:], humans, abstain="as_category")
+    assert wrong.gap == pytest.approx(0.2)
+    assert alt_test(judge, humans).per_annotator["0"].n == 40

@@ -194,7 +194,7 @@ def test_what_is_no_answer_is_an_abstention(array: Any, method: Any) -> None:
         method=method,
     )
     assert (found.value, found.low, found.high) == (plain.value, plain.low, plain.high)
-    assert (found.n, found.n_calibration, found.n_missing) == (60, 80, 6)
+    assert (found.n, found.n_calibration, found.n_missing) == (63, 81, 2)
     assert (found.n_abstained, found.n_calibration_abstained) == (3, 1)
 
 
@@ -222,9 +222,12 @@ def test_abstentions_are_a_third_row_by_hand() -> None:
     assert found == pytest.approx(wanted)
     assert found.labelled_only == truth.mean()
     assert found.sensitivity == pytest.approx(of_pass[0])
-    share = found.n / 900
+    share = found.raw.n / 900
+    assert (found.n, found.n_calibration, found.n_missing) == (900, len(truth), 0)
+    assert found.n_abstained == 900 - found.raw.n
+    assert "sensitivity, abstentions as errors" in found.summary()
     assert f"the judge's own rate is {found.raw:.3f}" in found.summary()
-    assert f"on the {100 * share:.0f} % of items it answered" in found.summary()
+    assert f"on the {100 * share:.0f}% of items it answered" in found.summary()
 
 
 def test_ppi_takes_abstentions_as_one_half() -> None:
@@ -304,7 +307,7 @@ def test_no_verdict_is_refused() -> None:
     """Nothing under test has no rate, whatever the method."""
     for method in ("rogan-gladen", "ppi++"):
         found = corrected_rate([None], *counted((30, 40), (30, 40)), method=method)
-        assert (found.reason, found.n, found.n_missing) == ("no_values", 0, 1)
+        assert (found.reason, found.n, found.n_missing) == ("no_values", 1, 0)
 
 
 def test_ppi_refuses_few_labels_but_for_the_bootstrap_t() -> None:
@@ -397,7 +400,7 @@ def test_missing_labels_are_left_out_and_counted() -> None:
     plain = corrected_rate([1, "CANNOT_ASSESS", 1, 0], [*truth, 1], [*verdicts, "NA"])
     holes = corrected_rate([1, None, 1, 0], [*truth, None, 1], [*verdicts, 1, math.nan])
     assert (holes.value, holes.low, holes.high) == (plain.value, plain.low, plain.high)
-    assert (holes.n_missing, holes.n, holes.n_calibration) == (3, 3, 40)
+    assert (holes.n_missing, holes.n, holes.n_calibration) == (1, 4, 41)
     assert (holes.n_abstained, holes.n_calibration_abstained) == (1, 1)
 
 

@@ -142,7 +142,7 @@ def test_abstentions_are_a_third_answer(method: Any) -> None:
         0,
     )
     assert f"items with abstentions {n_abstained}" in " ".join(found.summary().split())
-    assert f"on the {100 - n_abstained / 5:.0f} % of items they answered" in found.summary()
+    assert f"on the {100 - n_abstained / 5:.0f}% of items they answered" in found.summary()
 
 
 def test_item_scores_keep_the_labels_of_abstentions() -> None:

@@ -81,8 +81,10 @@ def test_a_panel_that_equals_its_best_judge_is_not_tested() -> None:
     found = compare_run(rows, scales=Binary(), n_resamples=50)
     assert (found.panel, found.panel_reason) == (None, "no_variance")
     assert found.judges[0].adjusted_p == found.judges[0].comparison.p_value
-    assert "equally good on each item, so they are not compared" in found.summary()
-    beside = judge_report(rows, scales=Binary(), n_resamples=50).panel_and_best
+    assert "has the judges' own answer wherever they agree, so the panel and" in found.summary()
+    report = judge_report(rows, scales=Binary(), n_resamples=50)
+    assert "the panel has the answers of a, so they are not compared" in report.summary()
+    beside = report.panel_and_best
     assert beside is not None
     assert (beside.difference.value, beside.difference.low, beside.difference.reason) == (
         0, None, "no_variance",

@@ -202,7 +202,7 @@ def test_a_judge_that_abstains_where_it_is_unsure_does_not_outperform_people() -
         better += (gap.low or 0) > 0
         shown = " ".join(found.summary().split())
         assert "outperforms an annotator" not in shown
-        assert f"on the {100 * ceiling.answered[0] / ceiling.answered[1]:.0f} % of cells it answered" in shown
+        assert f"on the {100 * ceiling.answered[0] / ceiling.answered[1]:.0f}% of cells it answered" in shown
         assert f"with its abstentions as errors ({worst:.3f}) and as right answers ({best:.3f})" in shown
     assert better >= 4
 
@@ -228,3 +228,37 @@ def test_judges_are_ranked_on_common_cells() -> None:
     assert other is not None and float(other.accuracy) == pytest.approx(65 / 70)
     assert "single judges is shy" not in found.summary()
     assert judge_report([*rows[:100], *rows[-100:]], n_resamples=200).panel.on_common_cells is None
+
+
+def test_a_best_judge_without_abstentions_is_described_on_all_its_cells() -> None:
+    """Only the other judge abstained, so that the best has no two cases but a figure on all cells."""
+    truth = np.array([1.0, -1.0] * 50)
+    good, shy = truth.copy(), np.where(np.arange(100) < 60, truth, -truth)
+    shy[:30] *= 0.5
+    signals = {"truth": truth, "good": good, "shy": shy}
+    rows = [
+        row
+        for name, one in signals.items()
+        for row in _rater(name, "truth" if name == "truth" else "judge", one, 30 * (name == "shy"))
+    ]
+    shown = " ".join(judge_report(rows, n_resamples=200).summary().split())
+    assert "is good, with a mean kappa of 1.000 [" in shown
+    assert "on the 70% of cells that all judges answered (1.000 on all the cells it answered;" in shown
+
+
+def test_cells_labelled_na_are_not_compared() -> None:
+    """Both the panel and the judges answer 30 cells whose label has no answer, and tie on some."""
+    truth = np.array([1.0, -1.0] * 50)
+    truth[:30] = 0.01
+    a, b = truth.copy(), truth.copy()
+    b[:10] *= -1
+    b[90:] *= -1
+    signals = {"truth": truth, "a": a, "b": b}
+    rows = [
+        row
+        for name, one in signals.items()
+        for row in _rater(name, "truth" if name == "truth" else "judge", one, 30 * (name == "truth"))
+    ]
+    found = compared(judge_report(rows, n_resamples=50))
+    assert (found.n_cells, found.coverage, found.n_ties) == (60, 0.6, 10)
+    assert found.panel.n == found.n_cells

@@ -100,7 +100,7 @@ def test_tied_judges_are_said_to_be_tied() -> None:
     assert found.panel.failures.not_asked_rate == 0.0
     first, second, *rest = found.summary().splitlines()[1:]
     assert first.startswith("- a: mean kappa 1.000") and second.startswith("- b: mean kappa")
-    assert "panel was tied on 100.0% of 8 cells" in rest[0]
+    assert "The panel was tied on 100.0% of 8 cells" in rest[0]
     assert "was not asked" not in found.summary()
 
 

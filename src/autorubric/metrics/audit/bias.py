@@ -116,6 +116,9 @@ class BiasReport(ResultBase):
             what += f"; {self.wrong_labels.describe()}"
         elif kind != "position_lean" and p < SURE:
             what += f". No share of wrong labels below {MOST_WRONG:.0%} explains it"
+        if kind == "self_preference":
+            own = self.per_judge[judge].own_error_difference
+            what += "" if own.confirms(bias) else ". The judge's own-family error does not confirm it"
         if cautious < SURE and side_of(bias.effect) != "not shown":
             return f"The clearest bias is {what}."
         return f"No bias is {'shown' if p < SURE else 'significant'}. The smallest p-value is for {what}."
@@ -185,7 +188,9 @@ def bias_report(
       families, on its own family's texts minus on other texts, within criterion × true value. Contrasts of
       strata are weighted by n₁ n₀ / (n₁ + n₀). Without labels, self-preference cannot be told from the
       accuracy of the judge or the quality of the generator, so it is undefined. `own_error_difference` is
-      the same contrast of judge minus truth.
+      the same contrast of judge minus truth. A bias of the other judges has the same contrast (with one
+      other family, both judges have the same figure), so the summary names a self-preference only if
+      `own_error_difference` has an interval on the same side of 0 and a cautious p-value below .05 as well.
 
     Wrong labels can look like each of these biases except position. `explained_by` is the smallest share of
     wrong labels with which the interval contains 0, if they are wrong at random (Natarajan et al. 2013).
@@ -268,8 +273,15 @@ def _judge_bias(
 def _adjust_tests(found: Mapping[str, JudgeBias]) -> dict[str, JudgeBias]:
     """Adjust the p-values of each family of tests (judges × kinds of bias) together."""
     adjusted = dict(found)
+    # A contrast to other judges may be a bias of theirs, so the judge's own errors must confirm it.
+    for judge, one in found.items():
+        bias, own = one.self_preference, one.own_error_difference
+        if bias.cautious_p_value is not None:
+            alone = own.cautious_p_value or 0.0 if own.confirms(bias) else 1.0
+            bias = replace(bias, cautious_p_value=max(bias.cautious_p_value, alone))
+            adjusted[judge] = replace(one, self_preference=bias)
     for family in (BIASES, SHIFTS):
-        tests = [(judge, kind, getattr(one, kind)) for judge, one in found.items() for kind in family]
+        tests = [(judge, kind, getattr(one, kind)) for judge, one in adjusted.items() for kind in family]
         p_values = adjust_pvalues([bias.p_value for _, _, bias in tests], method="holm")
         cautious = adjust_pvalues([bias.cautious_p_value for _, _, bias in tests], method="holm")
         for (judge, kind, bias), p, most in zip(tests, p_values, cautious, strict=True):
@@ -298,7 +310,13 @@ def _notes(
             "without labels, self-preference cannot be told from accuracy: a judge that is more accurate "
             "than the others, or a better generator, has the same contrast; label some of the items"
         )
-    kin = {families.get(one, one) for one in values.judges} & {families.get(one, one) for one in generators}
+    own = {families.get(one, one) for one in values.judges}
+    if len(own) == 2 and generators:
+        notes.append(
+            "with one other family, self-preference is the same figure for judges of both, whoever has "
+            "it; own-family error tells them apart"
+        )
+    kin = own & {families.get(one, one) for one in generators}
     if generators and not kin:
         notes.append("no judge belongs to a generator's family; pass families={name: family} if any do")
     return tuple(notes)

@@ -32,6 +32,7 @@ from autorubric.metrics.core.votes_table import (
     distinct_names,
     single_vote_rows,
 )
+from autorubric.metrics.core.wording import side_of
 
 PASS_FROM = 0.5
 
@@ -48,7 +49,8 @@ class TestedBias:
     effect: Estimate  # taking the labels as right
     p_value: float | None = None  # two-sided, for no bias, taking the labels as right; None without a test
     adjusted_p_value: float | None = None  # by Holm's method over all judges and `BIASES`, or `SHIFTS`
-    # the same for the largest p-values with up to `WrongLabels.most` wrong labels
+    # the same for the largest p-values with up to `WrongLabels.most` wrong labels; for self-preference, also
+    # the largest of the judge's own errors
     cautious_p_value: float | None = None
     test: TestStatistic | None = None  # None if there is no p-value
     # smallest share of wrong labels (in steps of .01) with which the interval contains 0; None without a test
@@ -62,6 +64,10 @@ class TestedBias:
             return cls(effect=effect)
         test = t_statistic(effect.value / effect.se, df)
         return cls(effect=effect, p_value=test.p_value, cautious_p_value=test.p_value, test=test)
+
+    def confirms(self, other: TestedBias) -> bool:
+        """Return whether the interval of this bias is above 0, or below it, on the side of `other`."""
+        return side_of(self.effect) != "not shown" and float(self.effect) * float(other.effect) > 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -108,29 +108,33 @@ class ItemAnalysis(ResultBase):
         """Summarise the criterion that most needs attention."""
         if not self.n_items:
             return f"No item analysis is possible: the rater {self.rater!r} has no values."
+        dead, place = "", "first"
         if self.dead:
-            return f"First check the criteria that never vary or have no values: {', '.join(self.dead)}."
+            dead = f"First check the criteria that never vary or have no values: {', '.join(self.dead)}. "
+            place = "next"
         for pair in self.redundant:
             size = pair.correlation if pair.correlation > 0 else pair.correlation.map(lambda value: -value)
-            redundant = f"Check {pair.first} and {pair.second} first: they are redundant"
+            redundant = f"Check {pair.first} and {pair.second} {place}: they are redundant"
             told = compare_in_words(
                 size, above=redundant, otherwise="", reference=self.threshold, quantity="|r|"
             )
             if told.startswith(redundant):
-                return f"{told}."
+                return f"{dead}{told}."
         known = [one for one in self.criteria if one.discrimination.value is not None]
-        if len(known) < 2:
-            return "No criterion can be compared with others: there is only one, or there are too few items."
+        # Two criteria have the same correlation, that with each other.
+        if len(known) < 3:
+            few = "No criterion can be compared with others: fewer than three vary, or there are few items."
+            return f"{dead}{few}"
         weakest, following = sorted(known, key=lambda one: float(one.discrimination))[:2]
         r = f"r = {format_estimate(weakest.discrimination)}"
         told = compare_in_words(
             difference_of(following.discrimination, weakest.discrimination),
-            above=f"Check {weakest.name} first: it has the weakest correlation with the rest, {r}",
+            above=f"Check {weakest.name} {place}: it has the weakest correlation with the rest, {r}",
             otherwise=f"The weakest correlation with the rest is not shown: {weakest.name} has {r}, not "
             f"distinguishable from {following.name}",
             quantity=f"{following.name} minus {weakest.name}",
         )
-        return f"{told}."
+        return f"{dead}{told}."
 
     def _tables(self) -> list[Block]:
         perturbed = f"Kendall's tau under perturbed weights (spread {self.weights.spread:g})"

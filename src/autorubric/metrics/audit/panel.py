@@ -113,7 +113,7 @@ class PanelAudit(ResultBase):
         best = self.best_single
         if best.difference.value is None or not best.judges:
             return ""
-        single = f"its best single judge, {best.judges[0]}"
+        single = f"{best.judges[0]}, the best on the other half of the items"
         return ". " + compare_in_words(
             best.difference,
             above=f"The panel is better than {single}",

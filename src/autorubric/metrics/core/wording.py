@@ -63,14 +63,14 @@ def difference_of(first: Estimate, second: Estimate) -> Estimate:
 
 
 def answered_in_words(n_answered: int, n: int, units: str, who: str = "it") -> str:
-    """Return ` on the 70 % of items it answered` for 7 of 10; empty if all were answered.
+    """Return ` on the 70% of items it answered` for 7 of 10; empty if all were answered.
 
     Sentences about a judge that abstained have this condition, because it may abstain where it would err.
     """
     if not n_answered < n:
         return ""
     share = min(n_answered / n, 0.999)
-    return f" on the {100 * share:.{0 if share < 0.995 else 1}f} % of {units} {who} answered"
+    return f" on the {100 * share:.{0 if share < 0.995 else 1}f}% of {units} {who} answered"
 
 
 def widen(found: Estimate, worst: Estimate, best: Estimate) -> Estimate:

@@ -29,7 +29,7 @@ from autorubric.metrics.core.resampling import (
 from autorubric.metrics.core.result import ResultBase, describe_estimate, format_interval
 from autorubric.metrics.core.scales import Array, Codes
 from autorubric.metrics.core.votes_table import ABSTAINED, ANSWERED, VotesTable, distinct_names
-from autorubric.metrics.core.wording import answered_in_words, compare_in_words, side_of
+from autorubric.metrics.core.wording import answered_in_words, compare_in_words, side_of, widen
 from autorubric.metrics.correction.samples import answer_or_none, labels_of, read_annotators, share_estimate
 from autorubric.support.blocks import Block, Cell, TableBlock, p_cell
 
@@ -93,13 +93,16 @@ class AltTestResult(ResultBase):
         gap: Mean of ρ_h - ρ_f over the tested annotators, which is compared with ε.
         smallest_gap: Smallest difference ε - gap that these items could show against at least half of the
             annotators; None if there is none.
-        passed: Whether ω is at least 0.5; None if no annotator could be tested.
+        passed: Whether ω is at least 0.5, also with the judge's abstentions as errors and as right answers;
+            None if no annotator could be tested.
         per_annotator: Result for each annotator, including those with too few items to be tested.
         epsilon: Margin granted to the judge because it costs less than an annotator.
         score: Metric of closeness to the other annotators: `accuracy` or `rmse`.
         n_items: Number of items, equal to the number of rows of `humans`.
-        n_answered: Number of items that the judge answered.
+        n_answered: Number of items that the judge answered, including abstentions if they are a category.
         abstain: Whether abstentions were excluded or treated as a category.
+        abstention_gaps: The gap with the judge's excluded abstentions as errors, which agree with nobody, and
+            as right answers, which are those of the others that agree with most; None if there are none.
     """
 
     winning_rate: Estimate
@@ -113,6 +116,7 @@ class AltTestResult(ResultBase):
     n_items: int
     n_answered: int
     abstain: AltAbstain = "exclude"
+    abstention_gaps: tuple[Estimate, Estimate] | None = None
 
     _heading: ClassVar[str] = "Alternative annotator test"
 
@@ -122,23 +126,32 @@ class AltTestResult(ResultBase):
         tested = [one for one in self.per_annotator.values() if one.wins is not None]
         won = sum(bool(one.wins) for one in tested)
         condition = answered_in_words(self.n_answered, self.n_items, "items")
-        count = f"it wins against {won} of {len(tested)} (at least half are needed; epsilon {self.epsilon:g})"
-        advantage = f"advantage {describe_estimate(self.advantage)}"
+        wins = f"it wins against {won} of {len(tested)}"
+        count = f" (at least half are needed; epsilon {self.epsilon:g})"
+        advantage, gap = f"advantage {describe_estimate(self.advantage)}", self.gap
+        if self.abstention_gaps is not None:
+            worst, best = self.abstention_gaps
+            gap = widen(gap, worst, best)
+            count += (
+                f", annotator's advantage minus judge's with its abstentions as errors {worst:.3f} and as"
+            )
+            count += f" right answers {best:.3f}"
         if self.passed:
-            return f"The judge may replace an annotator{condition}: {count}, {advantage}."
+            return f"The judge may replace an annotator{condition}: {wins}{count}, {advantage}."
         verdict = compare_in_words(
-            self.gap,
+            gap,
             above="The judge cannot replace an annotator",
             below=_NOT_SHOWN,
             otherwise=_NOT_SHOWN,
             reference=self.epsilon,
             quantity="annotator's advantage minus judge's",
         )
-        verdict = f"{verdict}{condition}: {count}, {advantage}."
-        if self.smallest_gap is None or side_of(self.gap, self.epsilon) == "above":
+        verdict = f"{verdict}: {wins}{condition}{count}, {advantage}."
+        is_known = 2 * won >= len(tested) or side_of(gap, self.epsilon) == "above"
+        if self.smallest_gap is None or is_known:
             return verdict
-        small = f"{self.smallest_gap:.3f}"
-        return f"{verdict} The smallest gap below epsilon that these items could show is {small}."
+        most = f"{round(self.epsilon - self.smallest_gap, 3) + 0:.3f}"
+        return f"{verdict} These items can only show a mean d (annotator minus judge) of at most {most}."
 
     def _tables(self) -> list[Block]:
         rows: list[tuple[Cell, ...]] = [
@@ -175,10 +188,11 @@ def alt_test(
     winning rate ω is the fraction of annotators that the judge wins against; the test is passed if ω is at
     least 0.5. The advantage ρ is the mean of W_f, averaged over annotators. A judge that does not pass is not
     shown to be worse: the summary says "cannot" only if the interval of the mean d is above ε, and otherwise
-    how large a gap the items could have shown.
+    the largest mean d that these items could have shown to be below ε. A judge that abstains passes, or
+    "cannot", only if that also holds with its abstentions as errors and as right answers.
 
     With fewer than five items in favour of either side, the t test would pass a judge at the limit too often
-    (in 6 to 23 % of cases if annotators are unanimous). Then p is exact: the probability of a mean d as low
+    (in 6 to 23% of cases if annotators are unanimous). Then p is exact: the probability of a mean d as low
     as observed if P(d = 1) = ε + q and P(d = -1) = q, where q has maximum likelihood; `(1 - ε)ⁿ` if d is
     always 0. With clusters, this needs equally large clusters whose items have the same d; other clusters
     take the t test or, without variance, `((1 - ε) / (1 - d))ⁿ`, which is Markov's bound for n clusters.
@@ -225,40 +239,51 @@ def alt_test(
     columns = [[read(label) for label in column] for column in (judged, *people.columns)]
     table = _annotation_table(columns, score)
     cluster = cluster_codes(options.cluster, people.n_items)
-    wins = [_compare_with_others(table, j, score) for j in range(1, len(table))]
-    tests = _test_annotators(people.names, wins, cluster, epsilon, options.confidence_level)
+
+    def compare(bounded: Array, *, right: bool = False) -> tuple[list[AnnotatorTest], Estimate, Estimate]:
+        wins = [_compare_with_others(table, j, score, bounded, right=right) for j in range(1, len(table))]
+        tests = _test_annotators(people.names, wins, cluster, epsilon, options.confidence_level)
+        kept = [one for one, test in zip(wins, tests, strict=True) if test.p_value is not None]
+        gaps = [(one.human - one.judge, one.there) for one in kept]
+        gap = _estimate_mean("annotator's advantage minus judge's", gaps, cluster, options)
+        if gap.value == 1.0 and cluster is None:
+            low = wilson_ends(1.0, gap.n, normal_quantile(options.confidence_level))[0]
+            gap = replace(gap, low=2 * low - 1, high=1.0, method=f"{gap.method}; score interval", reason=None)
+        advantages = [(one.judge, one.there) for one in kept]
+        return tests, _estimate_mean("advantage", advantages, cluster, options), gap
+
+    abstained = np.array([_answer_or_abstention(label) is ABSTENTION for label in judged], dtype=bool)
+    abstained &= np.isnan(table[0]) & (np.count_nonzero(~np.isnan(table[1:]), axis=0) > 1)
+    tests, advantage, gap = compare(np.zeros_like(abstained))
+    cases = [compare(abstained, right=right) for right in (False, True)] if abstained.any() else []
     tested = [j for j, one in enumerate(tests) if one.p_value is not None]
     needed = math.ceil(PASS_AT * len(tested))
     gaps = sorted(one.smallest_gap for one in tests if one.smallest_gap is not None)
     method = f"winning rate (alt-test, epsilon {epsilon:g})"
     rate = Estimate.undefined("too_few_units", method=method)
     if tested:
-        won = sum(bool(tests[j].wins) for j in tested)
-        rate = Estimate(won / len(tested), n=len(tested), method=method)
-    gap = _estimate_mean(
-        "annotator's advantage minus judge's",
-        [(wins[j].human - wins[j].judge, wins[j].there) for j in tested],
-        cluster,
-        options,
-    )
-    if gap.value == 1.0 and cluster is None:
-        low = wilson_ends(1.0, gap.n, normal_quantile(options.confidence_level))[0]
-        gap = replace(gap, low=2 * low - 1, high=1.0, method=f"{gap.method}; score interval", reason=None)
+        rate = Estimate(_winning_share(tests), n=len(tested), method=method)
+    passes = [_winning_share(each) >= PASS_AT for each in (tests, *(case[0] for case in cases))]
     return AltTestResult(
         winning_rate=rate,
-        advantage=_estimate_mean(
-            "advantage", [(wins[j].judge, wins[j].there) for j in tested], cluster, options
-        ),
+        advantage=advantage,
         gap=gap,
         smallest_gap=gaps[needed - 1] if 0 < needed <= len(gaps) else None,
-        passed=rate.value >= PASS_AT if rate.value is not None else None,
+        passed=all(passes) if tested else None,
         per_annotator={one.name: one for one in tests},
         epsilon=epsilon,
         score=score,
         n_items=people.n_items,
         n_answered=int(np.count_nonzero(~np.isnan(table[0]))),
         abstain=abstain,
+        abstention_gaps=(cases[0][2], cases[1][2]) if cases and tested else None,
     )
+
+
+def _winning_share(tests: Iterable[AnnotatorTest]) -> float:
+    """Return the fraction of the tested annotators that the judge wins against; 0 if none was tested."""
+    wins = [one.wins for one in tests if one.wins is not None]
+    return sum(wins) / len(wins) if wins else 0.0
 
 
 def _answer_or_abstention(label: Any) -> Any:
@@ -281,19 +306,26 @@ def _annotation_table(columns: list[list[Any]], score: AltScore) -> Array:
     if score == "rmse":
         return np.array([numeric_column(column, "an annotator's column") for column in columns])
     codes = np.array(encode(columns, None, None).codes, dtype=float)
-    return np.where(codes < 0, np.nan, codes)
+    # `encode` takes abstentions as missing.
+    abstained = np.array([[label is ABSTENTION for label in column] for column in columns])
+    return np.where(abstained, codes.max(initial=0) + 1, np.where(codes < 0, np.nan, codes))
 
 
-def _compare_with_others(table: Array, j: int, score: AltScore) -> _PairedWins:
+def _compare_with_others(
+    table: Array, j: int, score: AltScore, bounded: Array, *, right: bool
+) -> _PairedWins:
+    """Compare the judge and annotator j; where `bounded`, the judge's answer is right, or else an error."""
     others = np.delete(table, [0, j], axis=0)
     n_others = np.count_nonzero(~np.isnan(others), axis=0)
-    there = (n_others > 0) & ~np.isnan(table[0]) & ~np.isnan(table[j])
+    there = (n_others > 0) & (~np.isnan(table[0]) | bounded) & ~np.isnan(table[j])
 
     def distance(row: Array) -> Array:
         apart = (others != row) & ~np.isnan(others) if score == "accuracy" else (others - row) ** 2
         return np.asarray(np.nansum(apart.astype(float), axis=0))
 
-    far = [distance(table[0]), distance(table[j])]
+    error = n_others if score == "accuracy" else np.inf
+    ends = np.min([np.where(np.isnan(row), np.inf, distance(row)) for row in others], axis=0)
+    far = [np.where(bounded, ends if right else error, distance(table[0])), distance(table[j])]
     # Both distances are sums over the same annotators, so tied ones differ by rounding only.
     room = 1e-9 * np.maximum(1.0, np.maximum(*far))
     judge, human = far[0] <= far[1] + room, far[1] <= far[0] + room
@@ -449,7 +481,7 @@ def run_alt_tests(
         if len(humans) < 2 or all(_count_answers_of(row) < 2 for row in zip(*humans.values(), strict=True)):
             continue
         score: AltScore = "rmse" if numeric else "accuracy"
-        panel = _answers_of(table, place, PANEL, mode)
+        panel = _answers_of(table, place, PANEL, "as_category")
         found[name] = alt_test(panel, pd.DataFrame(humans), score=score, abstain=mode, rng=resampling.rng)
     return AltTests(per_criterion=found)
 
@@ -464,9 +496,8 @@ def _answers_of(table: VotesTable, place: int, rater: Rater, abstain: AltAbstain
     statuses = [ANSWERED] if abstain == "exclude" else [ANSWERED, ABSTAINED]
     rows = rows[(table.criterion[rows] == place) & np.isin(table.status[rows], statuses)]
     numbers = np.where(np.isnan(table.number[rows]), table.value[rows], table.number[rows])
-    labels = np.where(table.status[rows] == ABSTAINED, ABSTENTION, table.label[rows])
-    answers = numbers if table.criteria[place].level == "interval" else labels
+    answers = numbers if table.criteria[place].level == "interval" else table.label[rows]
     found: list[Any] = [None] * table.n_items
-    for item, answer in zip(table.item[rows].tolist(), answers.tolist(), strict=True):
-        found[item] = answer
+    for at, answer in zip(rows.tolist(), answers.tolist(), strict=True):
+        found[table.item[at]] = ABSTENTION if table.status[at] == ABSTAINED else answer
     return found

@@ -109,9 +109,9 @@ class CorrectedRate(ResultBase, Estimate):
     """A pass rate corrected for the judge's errors, with the rates used for the correction.
 
     As an `Estimate`, it is the corrected rate. If the rate cannot be corrected, `value` is None and `reason`
-    states why. `n` is the number of items under test that the judge answered, and `n_missing` the number of
-    items (under test or labelled) without an answer: abstentions, which enter the rate, and items that were
-    excluded because a verdict was INVALID or a label was missing.
+    states why. `n` is the number of items under test, including those on which the judge abstained, and
+    `n_missing` the number of items (under test or labelled) that were excluded because a verdict was INVALID
+    or a label was missing.
 
     Attributes:
         raw: The judge's own pass rate on the items under test that it answered.
@@ -123,7 +123,7 @@ class CorrectedRate(ResultBase, Estimate):
             None for other methods.
         correction: Correction method.
         sampled: How the labelled items were selected.
-        n_calibration: Number of labelled items whose label has an answer and that the judge answered.
+        n_calibration: Number of labelled items, including those that the next two numbers count.
         n_abstained: Number of items under test on which the judge abstained.
         n_calibration_abstained: Number of labelled items on which the judge abstained.
         n_unanswered_labels: Number of labelled items whose label is NA or CANNOT_ASSESS.
@@ -145,7 +145,7 @@ class CorrectedRate(ResultBase, Estimate):
     _omits_empty_tests: ClassVar[bool] = True
 
     def _sentence(self) -> str:
-        raw = describe_estimate(self.raw) + answered_in_words(self.n, self.n + self.n_abstained, "items")
+        raw = describe_estimate(self.raw) + answered_in_words(self.raw.n, self.n, "items")
         if self.value is None:
             return f"The pass rate could not be corrected ({self.reason}); the judge's own rate is {raw}."
         without = "" if self.low is not None or not self.reason else f" ({self.reason})"
@@ -156,13 +156,16 @@ class CorrectedRate(ResultBase, Estimate):
 
     def _tables(self) -> list[Block]:
         figures = {"corrected": self, "judged": self.raw, "labels only": self.labelled_only}
-        figures |= {"sensitivity": self.sensitivity, "specificity": self.specificity}
+        abstentions = ", abstentions as errors" if self.n_calibration_abstained else ""
+        figures |= {f"sensitivity{abstentions}": self.sensitivity}
+        figures |= {f"specificity{abstentions}": self.specificity}
         counts: tuple[tuple[str, Cell], ...] = (
+            ("items under test", self.n),
             ("items with abstentions", self.n_abstained),
             ("labelled items", self.n_calibration),
             ("labelled items with abstentions", self.n_calibration_abstained),
             ("labels without an answer", self.n_unanswered_labels),
-            ("items without an answer or excluded", self.n_missing),
+            ("excluded items", self.n_missing),
         )
         if self.lam is not None:
             counts += (("lambda", self.lam),)
@@ -192,8 +195,9 @@ def corrected_rate(
       under test and on the labelled items, Y are the labels, and λ is `lam` or, by default, `cov(Y, f_L) /
       ((1 + n/N) var(f))` clipped to [0, 1]. `lam=1` is prediction-powered inference as first published [5].
       The interval is narrower, but valid only if the labelled items are a random sample of the items under
-      test. It is the score interval for the number of items that yields the same variance, with 1/4 added to
-      each table cell (or, with clusters, a logit-t interval).
+      test. It is the score interval for the number of items that yields the same variance, with one item
+      added, split equally over the table cells: 1/4 to each, or 1/6 with abstentions (or, with clusters or
+      labels without an answer, a logit-t interval).
 
     An abstention is a third answer, because judges abstain more often where they would err. ppi++ takes it
     as f = 1/2 and keeps every label. For rogan-gladen, it is a third row of the confusion matrix: p, se and
@@ -204,7 +208,8 @@ def corrected_rate(
 
     The corrected rate is undefined if there is no verdict (`no_values`); with rogan-gladen, also if there is
     no labelled pass or no labelled failure (`too_few_labels`) or se + sp <= 1 (`uninformative_judge`); and
-    with ppi++, also with fewer than 50 labelled units, or 2 with `ci="bootstrap-t"` (`too_few_labels`).
+    with ppi++, also with fewer than 50 labelled items or clusters, or 2 with `ci="bootstrap-t"`
+    (`too_few_labels`).
 
     Args:
         judge: The judge's binary verdicts on the items under test, preferably not including the labelled
@@ -248,13 +253,12 @@ def corrected_rate(
     level = options.confidence_level
     right = seen.truth == seen.judged
     unanswered, abstained, answered = np.isnan(seen.truth), np.isnan(seen.judged), ~np.isnan(seen.tested)
-    n_unanswered = int((~answered).sum() + (unanswered | abstained).sum())
     if sampled == "chosen":
         alone = Estimate.undefined("not_comparable", n=len(seen.truth), method="rate of chosen items")
     else:
         alone = _share("labelled rate", seen.truth, ~unanswered, seen.label_cluster, level)
     return CorrectedRate._extending(
-        replace(rate, n=int(answered.sum()), n_missing=seen.n_missing + n_unanswered),
+        replace(rate, n=len(seen.tested), n_missing=seen.n_missing),
         raw=_share("judged rate", seen.tested, answered, seen.test_cluster, level),
         sensitivity=_share("sensitivity", right, seen.truth == 1, seen.label_cluster, level),
         specificity=_share("specificity", right, seen.truth == 0, seen.label_cluster, level),
@@ -262,7 +266,7 @@ def corrected_rate(
         lam=lam,
         correction=method,
         sampled=sampled,
-        n_calibration=int((~unanswered & ~abstained).sum()),
+        n_calibration=len(seen.truth),
         n_abstained=int((~answered).sum()),
         n_calibration_abstained=int(abstained.sum()),
         n_unanswered_labels=int(unanswered.sum()),

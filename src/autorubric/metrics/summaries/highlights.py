@@ -47,7 +47,7 @@ class PanelAndBest:
         panel: The panel's value of the metric.
         best: The best judge's value of the metric.
         difference: Panel minus judge, from paired resamples of items.
-        n_cells: Number of compared cells.
+        n_cells: Number of compared cells, whose labels have an answer that counts.
         coverage: Compared cells as a fraction of the labelled cells, in [0, 1].
         n_ties: Number of labelled cells on which the judges' votes tie.
         n_ties_answered: Number of tied cells that the panel still answers and that its other metrics include.
@@ -96,7 +96,8 @@ def panel_and_best(
         return None
     raters: list[Rater] = [PANEL, ("judge", ranked[0])]
     columns = [cells.raters[one] for one in raters]
-    both = labelled & columns[0].answered & columns[1].answered & ~cells.tied
+    comparable = labelled & cells.truth.answered
+    both = comparable & columns[0].answered & columns[1].answered & ~cells.tied
     if not both.any():
         return None
     first = ComparedRater(rater=raters[0], kind="panel", cells=cells, column=columns[0].only(both))
@@ -108,7 +109,7 @@ def panel_and_best(
     method = "; ".join([words, *difference.method.split("; ")[1:]])
     if difference.value == 0 and np.array_equal(first.column.code, second.column.code):
         difference = Estimate(0.0, n=difference.n, reason="no_variance")
-    tied = labelled & cells.tied
+    tied = comparable & cells.tied
     return PanelAndBest(
         judge=ranked[0],
         figure=figure,
@@ -255,17 +256,21 @@ def _best_judge_sentences(raters: Mapping[str, RaterReport], name: HeadlineName,
         return []
     difference = difference_of(best, second)
     bounds = [raters[who].abstention_bounds for who in ranked[:2]]
-    cells = f"{_percentage(raters[ranked[0]].coverage)} of the labelled cells"
+    cells = f" on {_percentage(raters[ranked[0]].coverage)} of the labelled cells"
     if bounds[0] and bounds[1]:
         (worst, most), (least, other) = (
             [getattr(one, name) for one in pair] for pair in bounds if pair is not None
         )
         difference = widen(difference, difference_of(worst, other), difference_of(most, least))
+        alone = f"{_format_value(worst)} on all the cells it answered"
+        if worst.value != most.value:
+            alone = f"with its abstentions as errors {worst:.3f}, as right answers {most:.3f}"
+        n_cells = raters[ranked[0]].failures.n_cells
         cells = (
-            f"the cells that all judges answered (with its abstentions as errors {_format_value(worst)}, as "
-            f"right answers {_format_value(most)}; the interval of the difference includes both cases)"
+            f"{answered_in_words(best.n, n_cells, 'cells', 'that all judges')} ({alone}; the interval of the "
+            "difference includes abstentions as errors and as right answers)"
         )
-    mean = f"mean {name} of {format_estimate(best)} on {cells}"
+    mean = f"mean {name} of {format_estimate(best)}{cells}"
     told = compare_in_words(
         difference,
         above=f"The best of {len(ranked)} single judges is {ranked[0]}, with a {mean}",
@@ -280,11 +285,15 @@ def _same_cells_sentences(compared: PanelAndBest | None) -> list[str]:
     """Compare the panel and the best judge on the cells that both answered."""
     if compared is None:
         return []
+    told = (
+        f"the mean {compared.figure} is {_format_value(compared.panel)} for the panel and "
+        f"{_format_value(compared.best)} for {compared.judge}{_difference_clause(compared.difference)}"
+    )
+    if compared.difference.reason == "no_variance":
+        told = f"the panel has the answers of {compared.judge}, so they are not compared"
     found = [
         f"On the {compared.n_cells} labelled cells that both the panel and {compared.judge} answered "
-        f"({_percentage(compared.coverage)}), the mean {compared.figure} is "
-        f"{_format_value(compared.panel)} for the panel and {_format_value(compared.best)} for "
-        f"{compared.judge}{_difference_clause(compared.difference)}."
+        f"({_percentage(compared.coverage)}), {told}."
     ]
     if compared.n_ties:
         tied = "all" if compared.n_ties_answered == compared.n_ties else str(compared.n_ties_answered)
@@ -304,8 +313,7 @@ def _difference_clause(difference: Estimate) -> str:
     if difference.value is None:
         return ""
     if difference.low is None or difference.high is None:
-        alike = ", since they give the same answers" if difference.reason == "no_variance" else ""
-        return f", a difference of {difference.value:+.3f}{alike}"
+        return f", a difference of {difference.value:+.3f}"
     told = ", which is not distinguishable from 0" if side_of(difference) == "not shown" else ""
     ends = f"[{difference.low:+.3f}, {difference.high:+.3f}]"
     return f", a difference of {difference.value:+.3f} {ends}{told}"
@@ -366,6 +374,7 @@ def _missing_answers(raters: Mapping[str, RaterReport]) -> list[str]:
             )
             if one.value is not None and one.value >= _MANY
         ]
+        who = "The panel" if who == "panel" else who
         if told:
             found.append(f"{who} {', '.join(told)} of {rater.failures.n_cells} cells.")
         if rater.failures.answered_na:

@@ -81,7 +81,8 @@ class RunComparison(ResultBase):
             there is no such comparison (see `panel_reason`).
         panel_reason: Why `panel` is None: `one_judge` (fewer than two judges), `no_pairs` (the metric is
             undefined for all judges), or `no_variance` (the panel and the best judge are equally good on each
-            item, as with two judges, who differ only where they tie); None if there is a comparison.
+            compared item: with two judges, the panel has their own answer wherever they agree, and cells
+            where they tie are excluded); None if there is a comparison.
         n_ties: Number of labelled cells suited to `stat` on which the judges' votes tie.
         n_ties_answered: Number of tied cells that the panel still answers.
     """
@@ -108,7 +109,10 @@ class RunComparison(ResultBase):
             blocks.append(self._table(f"Panel and best judge: {title}", [self.panel]))
             blocks.append(TextBlock(text=flattered + self._ties()))
         elif self.panel_reason == "no_variance":
-            alike = "The panel and the best judge are equally good on each item, so they are not compared."
+            alike = "The panel and the best judge are equally good on each compared item"
+            if len(self.judges) == 1:
+                alike = "The panel has the judges' own answer wherever they agree"
+            alike = f"{alike}, so the panel and the best judge are not compared."
             blocks.append(TextBlock(text=alike + self._ties()))
         return blocks
 
@@ -160,7 +164,7 @@ def compare_run(  # noqa: PLR0913 - a public entry point with many options
     of categorical answers are; otherwise it uses at least 20 × tests / α random swaps, so that the smallest
     adjusted p-value is α / 20. Abstentions, failures and, for the panel, cells on which the judges' votes tie
     are excluded. A cell is a pair of item and criterion. The panel is not compared with a judge that is
-    equally good on each item, since such a test would only increase the other adjusted p-values.
+    equally good on each compared item, since such a test would only increase the other adjusted p-values.
 
     Args:
         result: An `EvalResult` or a long table of labels.
