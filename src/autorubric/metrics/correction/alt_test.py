@@ -132,10 +132,8 @@ class AltTestResult(ResultBase):
         if self.abstention_gaps is not None:
             worst, best = self.abstention_gaps
             gap = widen(gap, worst, best)
-            count += (
-                f", annotator's advantage minus judge's with its abstentions as errors {worst:.3f} and as"
-            )
-            count += f" right answers {best:.3f}"
+            count += f", annotator's advantage minus judge's with its abstentions as errors {worst:.3f}"
+            count += f" and as right answers {best:.3f}"
         if self.passed:
             return f"The judge may replace an annotator{condition}: {wins}{count}, {advantage}."
         verdict = compare_in_words(
@@ -147,11 +145,10 @@ class AltTestResult(ResultBase):
             quantity="annotator's advantage minus judge's",
         )
         verdict = f"{verdict}: {wins}{condition}{count}, {advantage}."
-        is_known = 2 * won >= len(tested) or side_of(gap, self.epsilon) == "above"
-        if self.smallest_gap is None or is_known:
+        if self.smallest_gap is None or 2 * won >= len(tested) or side_of(gap, self.epsilon) == "above":
             return verdict
-        most = f"{round(self.epsilon - self.smallest_gap, 3) + 0:.3f}"
-        return f"{verdict} These items can only show a mean d (annotator minus judge) of at most {most}."
+        most = round(self.epsilon - self.smallest_gap, 3) + 0
+        return f"{verdict} These items can only show a mean d (annotator minus judge) of at most {most:.3f}."
 
     def _tables(self) -> list[Block]:
         rows: list[tuple[Cell, ...]] = [

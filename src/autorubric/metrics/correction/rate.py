@@ -156,9 +156,8 @@ class CorrectedRate(ResultBase, Estimate):
 
     def _tables(self) -> list[Block]:
         figures = {"corrected": self, "judged": self.raw, "labels only": self.labelled_only}
-        abstentions = ", abstentions as errors" if self.n_calibration_abstained else ""
-        figures |= {f"sensitivity{abstentions}": self.sensitivity}
-        figures |= {f"specificity{abstentions}": self.specificity}
+        note = ", abstentions as errors" if self.n_calibration_abstained else ""
+        figures |= {f"sensitivity{note}": self.sensitivity, f"specificity{note}": self.specificity}
         counts: tuple[tuple[str, Cell], ...] = (
             ("items under test", self.n),
             ("items with abstentions", self.n_abstained),

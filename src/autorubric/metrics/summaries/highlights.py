@@ -265,10 +265,9 @@ def _best_judge_sentences(raters: Mapping[str, RaterReport], name: HeadlineName,
         alone = f"{_format_value(worst)} on all the cells it answered"
         if worst.value != most.value:
             alone = f"with its abstentions as errors {worst:.3f}, as right answers {most:.3f}"
-        n_cells = raters[ranked[0]].failures.n_cells
-        cells = (
-            f"{answered_in_words(best.n, n_cells, 'cells', 'that all judges')} ({alone}; the interval of the "
-            "difference includes abstentions as errors and as right answers)"
+        cells = answered_in_words(best.n, raters[ranked[0]].failures.n_cells, "cells", "that all judges")
+        cells += (
+            f" ({alone}; the interval of the difference includes abstentions as errors and as right answers)"
         )
     mean = f"mean {name} of {format_estimate(best)}{cells}"
     told = compare_in_words(
