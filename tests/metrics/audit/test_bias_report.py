@@ -299,7 +299,7 @@ def test_the_judge_of_the_other_family_is_not_named(guilty: str) -> None:
     rng = np.random.default_rng(5)
     by = rng.choice(["x", "y"], 400)
     truth = rng.integers(0, 2, 400)
-    judges = {who: noisy(truth, 0.1, rng) for who in "xy"}
+    judges = {who: np.asarray(noisy(truth, 0.1, rng)) for who in "xy"}
     judges[guilty] = np.where((by == guilty) & (rng.random(400) < 0.7), 1, judges[guilty])
     items = [
         DataItem(id=f"i{at}", submission="x", ground_truth={"c": ("UNMET", "MET")[truth[at]]},
