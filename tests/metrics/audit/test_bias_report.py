@@ -299,8 +299,9 @@ def test_the_judge_of_the_other_family_is_not_named(guilty: str) -> None:
     rng = np.random.default_rng(5)
     by = rng.choice(["x", "y"], 400)
     truth = rng.integers(0, 2, 400)
-    judges = {who: np.asarray(noisy(truth, 0.1, rng)) for who in "xy"}
-    judges[guilty] = np.where((by == guilty) & (rng.random(400) < 0.7), 1, judges[guilty])
+    judges = {who: noisy(truth, 0.1, rng) for who in "xy"}
+    prefers = (by == guilty) & (rng.random(400) < 0.7)
+    judges[guilty] = [1 if own else said for own, said in zip(prefers, judges[guilty], strict=True)]
     items = [
         DataItem(id=f"i{at}", submission="x", ground_truth={"c": ("UNMET", "MET")[truth[at]]},
                  metadata={"generator": by[at]})
