@@ -89,7 +89,7 @@ def _with_text(question: ModelQuestion[T], reply: ModelReply) -> ModelReply:
 
 
 def _is_empty(text: str) -> bool:
-    """Return whether a text is blank, or only the marks of reasoning that stands in a field of its own."""
+    """Return whether a text is blank, or only the marks of reasoning that is in a separate field."""
     with suppress(ReplyError):
         return not without_reasoning(text)
     return False

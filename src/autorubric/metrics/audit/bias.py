@@ -313,8 +313,8 @@ def _notes(
     own = {families.get(one, one) for one in values.judges}
     if len(own) == 2 and generators:
         notes.append(
-            "with one other family, self-preference is the same figure for judges of both, whoever has "
-            "it; own-family error tells them apart"
+            "with one other family, self-preference is the same figure for judges of both families; "
+            "own-family error tells them apart"
         )
     kin = own & {families.get(one, one) for one in generators}
     if generators and not kin:

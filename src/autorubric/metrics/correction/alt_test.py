@@ -311,7 +311,7 @@ def _annotation_table(columns: list[list[Any]], score: AltScore) -> Array:
 def _compare_with_others(
     table: Array, j: int, score: AltScore, bounded: Array, *, right: bool
 ) -> _PairedWins:
-    """Compare the judge and annotator j; where `bounded`, the judge's answer is right, or else an error."""
+    """Compare the judge and annotator j; where `bounded`, the judge's answer is right, otherwise an error."""
     others = np.delete(table, [0, j], axis=0)
     n_others = np.count_nonzero(~np.isnan(others), axis=0)
     there = (n_others > 0) & (~np.isnan(table[0]) | bounded) & ~np.isnan(table[j])
