@@ -83,13 +83,13 @@ class Browser:
     def look(self, url: str, task: Callable[[Any], None], **options: Any) -> None:
         """Opens a page, has it looked at, and checks that it was quiet: no error, request or violation.
 
-        With `served` the page may ask the server that it comes from.
+        With `served` the page may ask the server that it comes from; `logged` is what its console may have.
         """
         self._thread.submit(self._look, url, task, options).result()
 
     def _look(self, url: str, task: Callable[[Any], None], options: dict[str, Any]) -> None:
         width, height = options.pop("size", (1280, 860))
-        served = options.pop("served", False)
+        served, logged = options.pop("served", False), options.pop("logged", ())
         context = self._browser.new_context(viewport={"width": width, "height": height}, **options)
         try:
             context.add_init_script(WATCH)
@@ -97,7 +97,14 @@ class Browser:
             page.set_default_timeout(30_000)
             faults: list[str] = []
             asked: list[str] = []
-            page.on("console", lambda said: faults.append(said.text) if said.type != "log" else None)
+            page.on(
+                "console",
+                lambda said: (
+                    faults.append(said.text)
+                    if said.type != "log" and not any(one in said.text for one in logged)
+                    else None
+                ),
+            )
             page.on("pageerror", lambda error: faults.append(str(error)))
             page.on("request", lambda request: asked.append(request.url))
             page.goto(url)
