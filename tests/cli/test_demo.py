@@ -67,7 +67,7 @@ def test_the_demo_shows_real_judges(cli: Cli, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("COLUMNS", "80")
     audit = ("judges", "audit", "experiments/demo-summaries")
     audited = cli(*audit).out
-    assert len(audited.splitlines()) <= 34 and "\ngemini-1.5-pro  " in audited
+    assert len(audited.splitlines()) <= 38 and "\ngemini-1.5-pro  " in audited
     assert "The clearest bias is claude3-haiku's leniency" in audited
     full = " ".join(cli(*audit, "--full").out.split())
     assert "ties count as the conservative answer" in audited and "Panel accuracy" not in full
