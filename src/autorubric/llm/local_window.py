@@ -19,6 +19,7 @@ _GROWTH: Final = 1.25
 _LINE: Final = 1.6
 """Ratio from which requests wait in line for sure; below it, earlier ones may have been fast by chance."""
 _DRIFT: Final = 1.1
+"""Factor by which the times before are raised after a round that is slower, but below that ratio."""
 _FEWEST: Final = 4
 """Minimum number of requests from which a median is computed."""
 _ROOM: Final = 2.0
