@@ -105,6 +105,94 @@ def _fisher_figure(name: str, n: int, compute: Compute, variance: Variance, fewe
     )
 
 
+def pearson_estimate(pairs: NumberPairs, options: IntervalOptions) -> Estimate:
+    """Compute `pearson` from pairs that have already been read."""
+    figure = _fisher_figure("Pearson's r", pairs.n, pearson_of, lambda value, n: 1 / (n - 3))
+    # Each column is scaled separately, or squares of the smaller one could vanish next to the other's.
+    sides = replace(pairs, truth=_standard(pairs.truth), pred=_standard(pairs.pred))
+    return estimate(figure, moments_of(sides).units, options, n_missing=pairs.n_missing)
+
+
+def _standard(values: Array) -> Array:
+    """Return the values centred and scaled to a maximum absolute deviation of 1."""
+    if not values.size or np.ptp(values) == 0:
+        return np.zeros_like(values)
+    centred = values - values.mean()
+    scaled = centred / np.abs(centred).max()
+    # A spread this small relative to the values is rounding error, as it is in the sums of squares.
+    return scaled if np.ptp(values) > RELATIVE_ZERO * np.abs(values).max() else np.zeros_like(values)
+
+
+def spearman_estimate(ranked: RankedPairs, options: IntervalOptions, *, n_missing: int = 0) -> Estimate:
+    """Compute `spearman` from pairs that have already been ranked."""
+    n, compute = ranked.units.n, spearman_of(ranked)
+    figure = _fisher_figure("Spearman's rho", n, compute, lambda rho, n: (1 + rho * rho / 2) / (n - 3))
+    return estimate(figure, ranked.units, options, n_missing=n_missing)
+
+
+def kendall_estimate(ranked: RankedPairs, options: IntervalOptions, *, n_missing: int = 0) -> Estimate:
+    """Compute `kendall_tau_b` from pairs that have already been ranked."""
+    n, compute = ranked.units.n, kendall_of(ranked)
+    figure = _fisher_figure("Kendall's tau-b", n, compute, lambda tau, n: 0.437 / (n - 4), fewest=5)
+    return estimate(figure, ranked.units, options, n_missing=n_missing)
+
+
+def ccc_estimate(pairs: NumberPairs, options: IntervalOptions) -> Estimate:
+    """Compute `lin_ccc` from pairs that have already been read."""
+    moments = moments_of(pairs)
+    figure = Figure(
+        name="Lin's concordance",
+        compute=ccc_of(moments.shift),
+        reason=lambda sums: "no_variance",
+        auto="analytic",
+        analytic=lin_z,
+        on_table=False,
+    )
+    return estimate(figure, moments.units, options, n_missing=pairs.n_missing)
+
+
+def _mean_t(figure: Figure, units: Units, value: float, confidence_level: float) -> Ends:
+    """Compute the t interval of a mean of squared or absolute errors, truncated at 0."""
+    if units.size < 2:
+        return NO_ENDS
+    se = standard_error(influence(units, figure.compute), units.size, units.counts)
+    half = t_quantile(confidence_level, units.size - 1) * se
+    return Ends(max(0.0, value - half), value + half, se)
+
+
+def _mean_figure(name: str, column: int) -> Figure:
+    """Return the figure of the mean of one of the sums in `Moments`."""
+    return Figure(
+        name=name,
+        compute=lambda sums: np.asarray(sums[..., column] / sums[..., 0]),
+        reason=lambda sums: "no_pairs",
+        bounds=(0.0, math.inf),
+        auto="analytic",
+        analytic=_mean_t,
+        on_table=False,
+    )
+
+
+def rmse_estimate(pairs: NumberPairs, options: IntervalOptions) -> Estimate:
+    """Compute `rmse` from pairs that have already been read."""
+    moments = moments_of(pairs)
+    squared = estimate(_mean_figure("RMSE", 6), moments.units, options, n_missing=pairs.n_missing)
+    root = squared.map(lambda square: moments.unit * math.sqrt(square))
+    if squared.se is None or not squared.value:
+        return root
+    # Delta method for the square root.
+    se = squared.se * moments.unit / (2 * math.sqrt(squared.value))
+    return replace(root, se=se)
+
+
+def mae_estimate(pairs: NumberPairs, options: IntervalOptions) -> Estimate:
+    """Compute `mae` from pairs that have already been read."""
+    moments = moments_of(pairs)
+    scaled = estimate(_mean_figure("MAE", 7), moments.units, options, n_missing=pairs.n_missing)
+    se = None if scaled.se is None else scaled.se * moments.unit
+    return replace(scaled.map(lambda distance: moments.unit * distance), se=se)
+
+
 _ON_NUMBERS: tuple[Level, ...] = ("ordinal", "interval")
 _metric = partial(metric, inputs="numbers", levels=ORDERED)
 _shown = partial(MetricDisplay, at=_ON_NUMBERS, pages=())
@@ -119,7 +207,7 @@ _shown = partial(MetricDisplay, at=_ON_NUMBERS, pages=())
         moments=pearson_of,
         mean_interval="percentile",
         order=190,
-        numbers=lambda pairs, options: pearson_estimate(pairs, options),
+        numbers=pearson_estimate,
     ),
 )
 def pearson(truth: Iterable[Any], pred: Iterable[Any], **interval: Unpack[IntervalArguments]) -> Estimate:
@@ -141,33 +229,10 @@ def pearson(truth: Iterable[Any], pred: Iterable[Any], **interval: Unpack[Interv
     return pearson_estimate(_pairs(truth, pred, options), options)
 
 
-def pearson_estimate(pairs: NumberPairs, options: IntervalOptions) -> Estimate:
-    """Compute `pearson` from pairs that have already been read."""
-    figure = _fisher_figure("Pearson's r", pairs.n, pearson_of, lambda value, n: 1 / (n - 3))
-    # Each column is scaled separately, or squares of the smaller one could vanish next to the other's.
-    sides = replace(pairs, truth=_standard(pairs.truth), pred=_standard(pairs.pred))
-    return estimate(figure, moments_of(sides).units, options, n_missing=pairs.n_missing)
-
-
-def _standard(values: Array) -> Array:
-    """Return the values centred and scaled to a maximum absolute deviation of 1."""
-    if not values.size or np.ptp(values) == 0:
-        return np.zeros_like(values)
-    centred = values - values.mean()
-    scaled = centred / np.abs(centred).max()
-    # A spread this small relative to the values is rounding error, as it is in the sums of squares.
-    return scaled if np.ptp(values) > RELATIVE_ZERO * np.abs(values).max() else np.zeros_like(values)
-
-
 @_metric(
     bounds=SIGNED,
     reference="Bonett and Wright 2000",
-    shown=_shown(
-        key="spearman",
-        title="Spearman's rho",
-        order=170,
-        ranks=lambda ranked, options, n_missing: spearman_estimate(ranked, options, n_missing=n_missing),
-    ),
+    shown=_shown(key="spearman", title="Spearman's rho", order=170, ranks=spearman_estimate),
 )
 def spearman(truth: Iterable[Any], pred: Iterable[Any], **interval: Unpack[IntervalArguments]) -> Estimate:
     """Compute Spearman's rho, which is Pearson's r of the midranks.
@@ -184,22 +249,10 @@ def spearman(truth: Iterable[Any], pred: Iterable[Any], **interval: Unpack[Inter
     return spearman_estimate(rank_pairs(pairs), options, n_missing=pairs.n_missing)
 
 
-def spearman_estimate(ranked: RankedPairs, options: IntervalOptions, *, n_missing: int = 0) -> Estimate:
-    """Compute `spearman` from pairs that have already been ranked."""
-    n, compute = ranked.units.n, spearman_of(ranked)
-    figure = _fisher_figure("Spearman's rho", n, compute, lambda rho, n: (1 + rho * rho / 2) / (n - 3))
-    return estimate(figure, ranked.units, options, n_missing=n_missing)
-
-
 @_metric(
     bounds=SIGNED,
     reference="Kendall 1945",
-    shown=_shown(
-        key="kendall",
-        title="Kendall's tau-b",
-        order=180,
-        ranks=lambda ranked, options, n_missing: kendall_estimate(ranked, options, n_missing=n_missing),
-    ),
+    shown=_shown(key="kendall", title="Kendall's tau-b", order=180, ranks=kendall_estimate),
 )
 def kendall_tau_b(
     truth: Iterable[Any], pred: Iterable[Any], **interval: Unpack[IntervalArguments]
@@ -220,22 +273,10 @@ def kendall_tau_b(
     return kendall_estimate(rank_pairs(pairs), options, n_missing=pairs.n_missing)
 
 
-def kendall_estimate(ranked: RankedPairs, options: IntervalOptions, *, n_missing: int = 0) -> Estimate:
-    """Compute `kendall_tau_b` from pairs that have already been ranked."""
-    n, compute = ranked.units.n, kendall_of(ranked)
-    figure = _fisher_figure("Kendall's tau-b", n, compute, lambda tau, n: 0.437 / (n - 4), fewest=5)
-    return estimate(figure, ranked.units, options, n_missing=n_missing)
-
-
 @_metric(
     bounds=SIGNED,
     reference="Lin 1989",
-    shown=_shown(
-        key="ccc",
-        title="Lin's concordance",
-        order=200,
-        numbers=lambda pairs, options: ccc_estimate(pairs, options),
-    ),
+    shown=_shown(key="ccc", title="Lin's concordance", order=200, numbers=ccc_estimate),
 )
 def lin_ccc(truth: Iterable[Any], pred: Iterable[Any], **interval: Unpack[IntervalArguments]) -> Estimate:
     """Compute Lin's concordance correlation, 2 s_xy / (s_x² + s_y² + (m_x - m_y)²) with 1/n moments [1].
@@ -250,20 +291,6 @@ def lin_ccc(truth: Iterable[Any], pred: Iterable[Any], **interval: Unpack[Interv
     """
     options = IntervalOptions(**interval)
     return ccc_estimate(_pairs(truth, pred, options), options)
-
-
-def ccc_estimate(pairs: NumberPairs, options: IntervalOptions) -> Estimate:
-    """Compute `lin_ccc` from pairs that have already been read."""
-    moments = moments_of(pairs)
-    figure = Figure(
-        name="Lin's concordance",
-        compute=ccc_of(moments.shift),
-        reason=lambda sums: "no_variance",
-        auto="analytic",
-        analytic=lin_z,
-        on_table=False,
-    )
-    return estimate(figure, moments.units, options, n_missing=pairs.n_missing)
 
 
 def correlation_p_value(value: float, n: int) -> float | None:
@@ -302,38 +329,11 @@ def kendall_test(ranked: RankedPairs, tau: float | None) -> TestStatistic | None
     return TestStatistic(name="z", value=z, df=None, p_value=float(2 * ndtr(-abs(z))))
 
 
-def _mean_t(figure: Figure, units: Units, value: float, confidence_level: float) -> Ends:
-    """Compute the t interval of a mean of squared or absolute errors, truncated at 0."""
-    if units.size < 2:
-        return NO_ENDS
-    se = standard_error(influence(units, figure.compute), units.size, units.counts)
-    half = t_quantile(confidence_level, units.size - 1) * se
-    return Ends(max(0.0, value - half), value + half, se)
-
-
-def _mean_figure(name: str, column: int) -> Figure:
-    """Return the figure of the mean of one of the sums in `Moments`."""
-    return Figure(
-        name=name,
-        compute=lambda sums: np.asarray(sums[..., column] / sums[..., 0]),
-        reason=lambda sums: "no_pairs",
-        bounds=(0.0, math.inf),
-        auto="analytic",
-        analytic=_mean_t,
-        on_table=False,
-    )
-
-
 @_metric(
     bounds=(0.0, None),
     reference="root mean square error",
     perfect=0.0,
-    shown=_shown(
-        key="rmse",
-        title="root mean square error",
-        order=210,
-        numbers=lambda pairs, options: rmse_estimate(pairs, options),
-    ),
+    shown=_shown(key="rmse", title="root mean square error", order=210, numbers=rmse_estimate),
 )
 def rmse(truth: Iterable[Any], pred: Iterable[Any], **interval: Unpack[IntervalArguments]) -> Estimate:
     """Compute the root mean square error, √(Σ (pred - truth)² / n), in the units of the numbers.
@@ -350,28 +350,11 @@ def rmse(truth: Iterable[Any], pred: Iterable[Any], **interval: Unpack[IntervalA
     return rmse_estimate(_pairs(truth, pred, options), options)
 
 
-def rmse_estimate(pairs: NumberPairs, options: IntervalOptions) -> Estimate:
-    """Compute `rmse` from pairs that have already been read."""
-    moments = moments_of(pairs)
-    squared = estimate(_mean_figure("RMSE", 6), moments.units, options, n_missing=pairs.n_missing)
-    root = squared.map(lambda square: moments.unit * math.sqrt(square))
-    if squared.se is None or not squared.value:
-        return root
-    # Delta method for the square root.
-    se = squared.se * moments.unit / (2 * math.sqrt(squared.value))
-    return replace(root, se=se)
-
-
 @_metric(
     bounds=(0.0, None),
     reference="mean absolute error",
     perfect=0.0,
-    shown=_shown(
-        key="mae",
-        title="mean absolute error",
-        order=220,
-        numbers=lambda pairs, options: mae_estimate(pairs, options),
-    ),
+    shown=_shown(key="mae", title="mean absolute error", order=220, numbers=mae_estimate),
 )
 def mae(truth: Iterable[Any], pred: Iterable[Any], **interval: Unpack[IntervalArguments]) -> Estimate:
     """Compute the mean absolute error, Σ |pred - truth| / n, in the units of the numbers.
@@ -381,11 +364,3 @@ def mae(truth: Iterable[Any], pred: Iterable[Any], **interval: Unpack[IntervalAr
     """
     options = IntervalOptions(**interval)
     return mae_estimate(_pairs(truth, pred, options), options)
-
-
-def mae_estimate(pairs: NumberPairs, options: IntervalOptions) -> Estimate:
-    """Compute `mae` from pairs that have already been read."""
-    moments = moments_of(pairs)
-    scaled = estimate(_mean_figure("MAE", 7), moments.units, options, n_missing=pairs.n_missing)
-    se = None if scaled.se is None else scaled.se * moments.unit
-    return replace(scaled.map(lambda distance: moments.unit * distance), se=se)
