@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from autorubric.metrics.summaries.report_result import JudgeReport
     from autorubric.metrics.summaries.results import ConfusionMatrix
     from autorubric.runs.escalation import EscalationCurve
-    from autorubric.scoring.reports import EnsembleEvaluationReport
 
 
 # Blue and orange can be distinguished with every kind of colour vision (Okabe and Ito, 2008).
@@ -29,11 +28,9 @@ _INK, _BLUE, _ORANGE, _PALE = "#333333", "#0072B2", "#D55E00", "#BBBBBB"
 
 
 class Scored(Protocol):
-    """An object with scores and reports, such as an `EvalResult`."""
+    """An object with scores, such as an `EvalResult`."""
 
     def get_scores(self) -> list[float | None]: ...
-
-    def get_reports(self) -> Sequence[EnsembleEvaluationReport | None]: ...
 
 
 def plot_scores(

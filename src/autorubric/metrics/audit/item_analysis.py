@@ -391,9 +391,8 @@ def _values_of(table: VotesTable, name: str) -> Array:
     if name not in ("panel", "truth") and rater not in table.raters:
         raise ArgumentError(f"rater must be 'panel', 'truth' or one of {list(table.judges)!r}; got {name!r}")
     values = np.full((table.n_items, len(table.criteria)), np.nan)
-    if rater in table.raters:
-        rows = table.rows_of(rater)
-        values[table.item[rows], table.criterion[rows]] = table.value[rows]
+    rows = table.rows_of(rater)
+    values[table.item[rows], table.criterion[rows]] = table.value[rows]
     return values
 
 

@@ -205,6 +205,13 @@ class SupportsGradedRun(Protocol):
     def item_results(self) -> Sequence[SupportsGradedItem]: ...
 
 
+@dataclass(frozen=True, slots=True)
+class GradedItems:
+    """Results in memory as a run; a run folder rebuilds its results on each access."""
+
+    item_results: Sequence[SupportsGradedItem] = ()
+
+
 @runtime_checkable
 class LabelledDataset(Protocol):
     """A dataset with rubrics and labels."""

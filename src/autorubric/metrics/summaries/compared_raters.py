@@ -79,7 +79,7 @@ def people_of(table: VotesTable, modes: Modes) -> People:
 def _labels_are_theirs(table: VotesTable, rated: _Ratings) -> bool:
     """Return whether each label equals the majority, median or mean of these people's labels."""
     n_items = max(table.n_items, 1)
-    rows = table.rows_of(TRUTH) if TRUTH in table.raters else np.zeros(0, dtype=np.int64)
+    rows = table.rows_of(TRUTH)
     labelled = rows[table.status[rows] == ANSWERED]
     keys = table.criterion[labelled] * n_items + table.item[labelled]
     theirs = rated.place[:, 1] * n_items + rated.place[:, 0]
@@ -232,8 +232,6 @@ def _join_rows(
 
 def _rows_on_cells(table: VotesTable, rater: Rater, mine: Codes) -> Codes:
     """Return the rows of a rater's decisions on the cells of the rows `mine`."""
-    if rater not in table.raters:
-        return np.zeros(0, dtype=np.int64)
     rows = table.rows_of(rater)
     n_items = max(table.n_items, 1)
     keys, wanted = (table.criterion[one] * n_items + table.item[one] for one in (rows, mine))
