@@ -42,7 +42,7 @@ def plot_scores(
     """Plot a histogram of scores and mark the mean; several runs are drawn as outlines."""
     ax = _axes(ax)
     given = scores if isinstance(scores, Mapping) else {"scores": scores}
-    found = {name: _scores(one) for name, one in given.items()}
+    found = {name: one.get_scores() if hasattr(one, "get_scores") else [*one] for name, one in given.items()}
     known = {name: [score for score in one if score is not None] for name, one in found.items()}
     if not any(known.values()):
         raise ArgumentError("no scores to plot; see the errors of the items")
@@ -208,10 +208,6 @@ def plot_cost_accuracy(curve: EscalationCurve, *, ax: Axes | None = None) -> Axe
     ax.set_ylabel("accuracy")
     ax.legend(frameon=False)
     return _plain(ax)
-
-
-def _scores(given: Scored | Iterable[float | None]) -> list[float | None]:
-    return given.get_scores() if hasattr(given, "get_scores") else list(given)
 
 
 def _axes(ax: Axes | None) -> Axes:

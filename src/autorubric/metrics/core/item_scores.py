@@ -273,22 +273,16 @@ def _texts(dataset: LabelledDataset) -> dict[str, tuple[bool, str, str]]:
     return found
 
 
-@runtime_checkable
-class RuledDataset(LabelledDataset, Protocol):
-    """A dataset that combines the labels of several raters by a truth rule."""
-
-    def with_truth(self, rule: TruthRule, /) -> LabelledDataset: ...
-
-
 def with_truth_rule(dataset: LabelledDataset, rule: TruthRule | None) -> LabelledDataset:
     """Return the dataset with a truth rule for combining labels; unchanged if `rule` is None."""
     if rule is None:
         return dataset
-    if not isinstance(dataset, RuledDataset):
+    if not hasattr(dataset, "with_truth"):
         raise ArgumentError(
             f"truth={rule!r} needs a RubricDataset; {type(dataset).__name__} has no with_truth method"
         )
-    return dataset.with_truth(rule)
+    ruled: LabelledDataset = dataset.with_truth(rule)
+    return ruled
 
 
 @runtime_checkable
