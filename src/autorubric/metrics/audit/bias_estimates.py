@@ -19,8 +19,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from autorubric.metrics.audit.item_resampling import mean_of_defined
-from autorubric.metrics.core.contingency import renumber
+from autorubric.metrics.core.contingency import mean_of_defined, renumber
 from autorubric.metrics.core.estimate import Estimate, Reason, TestStatistic, is_rounding
 from autorubric.metrics.core.intervals import mean_ends, normal_quantile, t_quantile, t_statistic, wilson_ends
 from autorubric.metrics.core.read_votes import Cells, Modes, cells_of

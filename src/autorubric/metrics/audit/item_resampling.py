@@ -9,7 +9,6 @@ from typing import TypeAlias
 
 import numpy as np
 
-from autorubric.metrics.core.contingency import divide
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.intervals import t_quantile, wilson_ends
 from autorubric.metrics.core.resampling import Resampling, Units, interval_of, is_point, replicates, row_units
@@ -91,11 +90,6 @@ def estimate_of(
     if is_point(ends.low, ends.high, value):
         return Estimate(value, n=n, method=text, reason="no_variance")
     return Estimate(value, *ends, n, text)
-
-
-def mean_of_defined(values: Array, axis: int = -1) -> Array:
-    there = ~np.isnan(values)
-    return divide(np.where(there, values, 0.0).sum(axis), there.sum(axis).astype(float))
 
 
 def with_t_interval(found: Estimate, n_units: int, confidence_level: float, bound: float) -> Estimate:

@@ -320,6 +320,17 @@ def divide(numerator: Array, denominator: Array) -> Array:
         return np.where(denominator == 0, np.nan, numerator / denominator)
 
 
+def mean_of_defined(values: Array, axis: int = -1) -> Array:
+    """Return the mean of the defined values; NaN if all are undefined."""
+    there = ~np.isnan(values)
+    return divide(add_up(np.where(there, values, 0.0), axis), there.sum(axis))
+
+
+def add_up(values: Array, axis: int = -1) -> Array:
+    """Return the sums over an axis; the order of the additions does not depend on the layout in memory."""
+    return np.asarray(np.ascontiguousarray(values).sum(axis))
+
+
 def hits(table: Array) -> Array:
     """Compute the number of correct answers, the sum of the diagonal."""
     return np.asarray(np.trace(table, axis1=-2, axis2=-1))
