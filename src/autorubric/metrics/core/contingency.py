@@ -121,13 +121,14 @@ def check_lengths(what: str, **columns: Sized) -> None:
         raise ArgumentError(f"{listed}; lengths must match")
 
 
-def number_pairs(truth: Iterable[Any], pred: Iterable[Any], cluster: Codes | None) -> NumberPairs:
-    left, right = numeric_column(truth, "truth"), numeric_column(pred, "pred")
+def number_pairs(truth: Iterable[Any], pred: Iterable[Any], cluster: Iterable[Any] | None) -> NumberPairs:
+    column = as_sequence(truth, "truth")
+    members = cluster_codes(cluster, len(column))
+    left, right = numeric_column(column, "truth"), numeric_column(pred, "pred")
     check_lengths("values", truth=left, pred=right)
     both = ~(np.isnan(left) | np.isnan(right))
-    return NumberPairs(
-        left[both], right[both], renumber_kept(cluster, both), int(both.size - np.count_nonzero(both))
-    )
+    n_missing = int(both.size - np.count_nonzero(both))
+    return NumberPairs(left[both], right[both], renumber_kept(members, both), n_missing)
 
 
 @dataclass(frozen=True, slots=True)

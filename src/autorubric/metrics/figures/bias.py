@@ -10,12 +10,12 @@ from typing import Any, Literal, NamedTuple, TypeAlias, Unpack
 import numpy as np
 from scipy.special import ndtr
 
-from autorubric.metrics.core.contingency import NumberPairs, cluster_codes, number_pairs
+from autorubric.metrics.core.contingency import NumberPairs, number_pairs
 from autorubric.metrics.core.estimate import RELATIVE_ZERO, Reason, TestStatistic
 from autorubric.metrics.core.intervals import mean_ends, t_statistic
 from autorubric.metrics.core.resampling import IntervalArguments, IntervalOptions, check_choice, chunks
 from autorubric.metrics.core.result import Record
-from autorubric.metrics.core.scales import Array, as_sequence
+from autorubric.metrics.core.scales import Array
 
 PMethod: TypeAlias = Literal["exact", "random flips", "normal"]
 
@@ -276,8 +276,7 @@ def bias(
     """
     check_choice("alternative", alternative, Alternative)
     options = IntervalOptions(**interval)
-    left = as_sequence(truth, "truth")
-    pairs = number_pairs(left, pred, cluster_codes(options.cluster, len(left)))
+    pairs = number_pairs(truth, pred, options.cluster)
     found = replace(bias_of(pairs, options), alternative=alternative)
     return replace(_one_sided(found, options), **_tests(pairs, alternative, options)) if pairs.n else found
 

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import betainc, ndtr
 
 from autorubric.criteria.values import Level
-from autorubric.metrics.core.contingency import NumberPairs, cluster_codes, divide, number_pairs
+from autorubric.metrics.core.contingency import NumberPairs, divide, number_pairs
 from autorubric.metrics.core.estimate import RELATIVE_ZERO, Estimate, TestStatistic
 from autorubric.metrics.core.estimation import Figure, estimate, fisher_z, lin_z
 from autorubric.metrics.core.intervals import t_quantile
@@ -28,7 +28,7 @@ from autorubric.metrics.core.resampling import (
     row_units,
     standard_error,
 )
-from autorubric.metrics.core.scales import Array, as_sequence
+from autorubric.metrics.core.scales import Array
 from autorubric.metrics.figures.ranks import RankedPairs, kendall_of, margins, rank_pairs, spearman_of
 
 
@@ -85,11 +85,6 @@ def ccc_of(shift: float) -> Callable[[Array], Array]:
 
 Variance: TypeAlias = Callable[[float, int], float]
 """A function from (value, n) to the variance on Fisher's z scale."""
-
-
-def _pairs(truth: Iterable[Any], pred: Iterable[Any], options: IntervalOptions) -> NumberPairs:
-    left = as_sequence(truth, "truth")
-    return number_pairs(left, pred, cluster_codes(options.cluster, len(left)))
 
 
 def _fisher_figure(name: str, n: int, compute: Compute, variance: Variance, fewest: int = 4) -> Figure:
@@ -226,7 +221,7 @@ def pearson(truth: Iterable[Any], pred: Iterable[Any], **interval: Unpack[Interv
             sample, Metron 1, 3-32.
     """
     options = IntervalOptions(**interval)
-    return pearson_estimate(_pairs(truth, pred, options), options)
+    return pearson_estimate(number_pairs(truth, pred, options.cluster), options)
 
 
 @_metric(
@@ -245,7 +240,7 @@ def spearman(truth: Iterable[Any], pred: Iterable[Any], **interval: Unpack[Inter
             Spearman correlations, Psychometrika 65(1), 23-28.
     """
     options = IntervalOptions(**interval)
-    pairs = _pairs(truth, pred, options)
+    pairs = number_pairs(truth, pred, options.cluster)
     return spearman_estimate(rank_pairs(pairs), options, n_missing=pairs.n_missing)
 
 
@@ -269,7 +264,7 @@ def kendall_tau_b(
             Biometrika 44, 470-481.
     """
     options = IntervalOptions(**interval)
-    pairs = _pairs(truth, pred, options)
+    pairs = number_pairs(truth, pred, options.cluster)
     return kendall_estimate(rank_pairs(pairs), options, n_missing=pairs.n_missing)
 
 
@@ -290,7 +285,7 @@ def lin_ccc(truth: Iterable[Any], pred: Iterable[Any], **interval: Unpack[Interv
             Biometrics 45(1), 255-268.
     """
     options = IntervalOptions(**interval)
-    return ccc_estimate(_pairs(truth, pred, options), options)
+    return ccc_estimate(number_pairs(truth, pred, options.cluster), options)
 
 
 def correlation_p_value(value: float, n: int) -> float | None:
@@ -347,7 +342,7 @@ def rmse(truth: Iterable[Any], pred: Iterable[Any], **interval: Unpack[IntervalA
         **interval: See `IntervalArguments`.
     """
     options = IntervalOptions(**interval)
-    return rmse_estimate(_pairs(truth, pred, options), options)
+    return rmse_estimate(number_pairs(truth, pred, options.cluster), options)
 
 
 @_metric(
@@ -363,4 +358,4 @@ def mae(truth: Iterable[Any], pred: Iterable[Any], **interval: Unpack[IntervalAr
     C - 1 degrees of freedom. See `rmse` for the arguments.
     """
     options = IntervalOptions(**interval)
-    return mae_estimate(_pairs(truth, pred, options), options)
+    return mae_estimate(number_pairs(truth, pred, options.cluster), options)
