@@ -34,8 +34,6 @@ from autorubric.metrics.core.votes_table import (
 )
 from autorubric.metrics.core.wording import side_of
 
-PASS_FROM = 0.5
-
 ASSUMED_WRONG = 0.2
 """Largest share of wrong labels that is considered if no two people labelled the same cells."""
 

@@ -318,25 +318,19 @@ class Design:
 
 def reliability(components: Array, effects: list[Effect], design: Design, coefficient: Coefficient) -> Array:
     """Compute G or Φ from components of shape `(..., m)`; NaN if there is no variance."""
-    true, error = _true_and_error(np.maximum(components, 0.0), effects, design, coefficient)
-    # Reliability is undefined without variance.
-    return np.where(np.isnan(components).any(-1), np.nan, divide(true, true + error))
-
-
-def _true_and_error(
-    components: Array, effects: list[Effect], design: Design, coefficient: Coefficient
-) -> tuple[Array, Array]:
-    true, error = np.zeros(components.shape[:-1]), np.zeros(components.shape[:-1])
-    for at, effect in enumerate(effects):
+    parts = np.moveaxis(np.maximum(components, 0.0), -1, 0)
+    true, error = np.zeros(parts.shape[1:]), np.zeros(parts.shape[1:])
+    for part, effect in zip(parts, effects, strict=True):
         if effect == frozenset({0}):
-            true = true + components[..., at]
+            true = true + part
         elif coefficient == "phi" or 0 in effect or effect == RESIDUAL:
             # The number of levels of the effect over which a mean is taken.
             size = (design.judges if 1 in effect else 1.0) * (design.orders if 2 in effect else 1.0)
             if effect == RESIDUAL:
                 size = design.judges * design.orders * design.samples
-            error = error + components[..., at] / size
-    return true, error
+            error = error + part / size
+    # Reliability is undefined without variance.
+    return np.where(np.isnan(components).any(-1), np.nan, divide(true, true + error))
 
 
 def _plan(
