@@ -93,7 +93,7 @@ class RunPage:
             result = self._result
             return {
                 "version": self._version,
-                "done": sum(one.report is not None or one.error is not None for one in result.item_results),
+                "done": result.total_items,
                 "total": len(result.dataset),
                 "cost": result.total_completion_cost,
                 "failed": result.failed_items,
