@@ -258,13 +258,6 @@ def _legal(text: str) -> str:
 _MARKS: Final = re.compile(r"([\\`*_{}\[\]<>#|!~&$])")
 
 
-def markdown_of(run: ExportedRun) -> str:
-    """Return the run's figures, criteria and items as Markdown tables."""
-    table = scores_table(run)
-    blocks = [*run.blocks(), _criteria_table(table), _items(table)]
-    return "\n\n".join(_text(block) for block in blocks) + "\n"
-
-
 def _criteria_table(table: pd.DataFrame) -> TableBlock:
     """Return the mean value of each criterion, excluding assumed answers, as reports do."""
     rows: list[tuple[Cell, ...]] = []
@@ -326,7 +319,9 @@ def export_run(
     if form == "junit":
         return junit_of(run, fail_under, max_lost)
     if form == "markdown":
-        return markdown_of(run).encode("utf-8", "replace")
+        scores = scores_table(run)
+        texts = map(_text, [*run.blocks(), _criteria_table(scores), _items(scores)])
+        return ("\n\n".join(texts) + "\n").encode("utf-8", "replace")
     frame = scores_table(run) if table == "scores" else run.votes_table()
     if form == "csv":
         # Imported late: metrics load numpy and more, which a DataFrame has loaded already.
