@@ -390,10 +390,11 @@ CaseFailUnder = Annotated[
 ]
 
 CaseMaxLost = Annotated[
-    float,
+    float | None,
     max_lost_option(
-        "With junit and --fail-under: report an item as an error if more than this fraction of its verdicts "
-        f"was lost or assumed.  [default: {MAX_LOST}]"
+        "With junit: report an item as an error if more than this fraction of its verdicts was lost or "
+        "assumed, and unfinished items as one more error if more of the run's verdicts are missing.  "
+        f"[default: {MAX_LOST}, for items only with --fail-under]"
     ),
 ]
 
@@ -405,7 +406,7 @@ def export(
     out: ExportFile = None,
     table: Table = "scores",
     fail_under: CaseFailUnder = None,
-    max_lost: CaseMaxLost = MAX_LOST,
+    max_lost: CaseMaxLost = None,
 ) -> Exit:
     """Export a run as a table, a Markdown page, or a JUnit report for CI servers.
 
