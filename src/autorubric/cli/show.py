@@ -392,9 +392,8 @@ CaseFailUnder = Annotated[
 CaseMaxLost = Annotated[
     float | None,
     max_lost_option(
-        "With junit: report an item as an error if more than this fraction of its verdicts was lost or "
-        "assumed, and unfinished items as one more error if more of the run's verdicts are missing.  "
-        f"[default: {MAX_LOST}, for items only with --fail-under]"
+        "With junit: maximum fraction of missing verdicts of an item, and of a run with unfinished items; "
+        f"more is an error.  [default: {MAX_LOST}, for items only with --fail-under]"
     ),
 ]
 

@@ -101,7 +101,7 @@ def _answer(question: ModelQuestion[T], reply: ModelReply) -> T | None:
         return None
     if reply.reasoning and _is_empty(reply.text):
         raise ReplyError(
-            "the content of the reply is empty, and the text in its reasoning_content or reasoning is not a "
+            f"the content of the reply is empty, and the text in its {reply.reasoning_field} is not a "
             "finished answer; if this repeats, switch thinking off on the server, or allow longer replies"
         )
     if reply.finish_reason == "length" and question.schema is not None and "{" not in reply.text:

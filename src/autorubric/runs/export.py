@@ -132,23 +132,17 @@ def junit_of(run: ExportedRun, fail_under: float | None, max_lost: float | None)
     suite = ElementTree.Element("testsuite", name=name, timestamp=run.started_at.isoformat())
     most = MAX_LOST if max_lost is None else max_lost
     most_of_item = 1.0 if fail_under is None and max_lost is None else most
-    counts, seconds, labelled = {"tests": 0, "failures": 0, "errors": 0}, 0.0, False
+    seconds, labelled = 0.0, False
     for result in run.item_results:
         labelled = labelled or result.item.ground_truth is not None or bool(result.item.ratings)
-        case = _case(result, name, fail_under, most_of_item)
-        counts["tests"] += 1
-        counts["errors"] += case.find("error") is not None
-        counts["failures"] += case.find("failure") is not None
         seconds += result.duration_seconds
-        suite.append(case)
-    headline = run_headline(name, counts["tests"], run.unfinished_items)
+        suite.append(_case(result, name, fail_under, most_of_item))
+    headline = run_headline(name, len(suite), run.unfinished_items)
     if run.unfinished_items and run.verdicts.exceeds(most):
         # Servers read the cases alone, and those of the finished items could all pass.
         case = ElementTree.SubElement(suite, "testcase", classname=name, name="unfinished items", time="0")
         message = f"{run.unfinished_items} items are unfinished; resume the run"
         ElementTree.SubElement(case, "error", message=message)
-        counts["tests"] += 1
-        counts["errors"] += 1
     figures = [
         *_verdicts(run.verdicts),
         ("items.partly_scored", str(run.partly_scored_items)),
@@ -157,7 +151,8 @@ def junit_of(run: ExportedRun, fail_under: float | None, max_lost: float | None)
     if labelled:
         figures += _true_rates(run.compute_metrics())
     suite.insert(0, _properties_of(figures))
-    told = {key: str(count) for key, count in counts.items()} | {"time": f"{seconds:.3f}"}
+    tags = {"tests": "testcase", "failures": "testcase/failure", "errors": "testcase/error"}
+    told = {key: str(len(suite.findall(tag))) for key, tag in tags.items()} | {"time": f"{seconds:.3f}"}
     suite.attrib.update(told)
     root = ElementTree.Element("testsuites", {"name": headline, **told})
     root.append(suite)

@@ -223,9 +223,8 @@ def pair_items(own: LabelledDataset, theirs: LabelledDataset) -> dict[str, str]:
     """Return, by the id of each item, the id of the same item in another dataset, or an unknown id.
 
     Items are the same if their ids are equal. Items without ids are paired by position if prompts (of
-    conversations, the turns before the first reply) are equal, and texts in another order are paired by text;
-    if there are no prompts and texts differ, with a warning.
-    Otherwise they are paired by prompt, prompt and text, or text.
+    conversations, the turns before the first reply) are equal, with a warning if there are none and texts
+    differ. Texts in another order are paired by text. Otherwise, prompt, prompt and text, or text must match.
 
     Raises:
         ArgumentError: If items without ids can be paired neither by position nor by prompt or text.
