@@ -130,7 +130,8 @@ def compare(
     found = autorubric.metrics.compare_run(result, labels.labelled(result, truth), rng=seed)
     if not found.n_items:
         raise ArgumentError(
-            f"{run} has no labels, so judges cannot be compared; pass the labelled dataset with --dataset"
+            f"{run} has no labels, so judges cannot be compared; pass the labelled dataset with --dataset "
+            "(to make one from a table of labels: autorubric labels merge DATASET TABLE -o labelled.jsonl)"
         )
     print_result(lambda: {"run": str(run), "comparison": found.to_dict()}, found.blocks, as_json=as_json)
     return Exit.DONE

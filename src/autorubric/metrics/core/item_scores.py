@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
@@ -229,8 +230,8 @@ def pair_items(own: LabelledDataset, theirs: LabelledDataset) -> dict[str, str]:
     """Return, by the id of each item, the id of the same item in another dataset, or an unknown id.
 
     Items are the same if their ids are equal. Items without ids are paired by position if prompts (of
-    conversations, the turns before the first reply) are equal, and texts in another order are paired by text.
-    Otherwise they are paired by prompt, prompt and text, or text.
+    conversations, the turns before the first reply) are equal, with a warning if there are none and texts
+    differ. Texts in another order are paired by text. Otherwise, prompt, prompt and text, or text must match.
 
     Raises:
         ArgumentError: If items without ids can be paired neither by position nor by prompt or text.
@@ -247,6 +248,12 @@ def pair_items(own: LabelledDataset, theirs: LabelledDataset) -> dict[str, str]:
     # Of texts that repeat, such as short answers, few differ, and most change without a change of order.
     n_shared = len(known.intersection(other[2] for _, other in rows)) if moved else 0
     if all(one[1] == other[1] for one, other in rows) and 2 * max(moved, n_shared) <= len(rows):
+        if n_by_row := sum(one[1] == "null" and one[2] != other[2] for one, other in rows):
+            warnings.warn(
+                f"items without ids and prompts are matched by row, and {n_by_row} of {len(rows)} have new "
+                "texts; set ids in both datasets if the order may differ, for example with --id COLUMN",
+                stacklevel=3,
+            )
         return same
     for part, least in ((slice(1, 2), 1), (slice(1, 3), 1), (slice(2, 3), len(mine))):
         by_text, names = ({one[part]: item for item, one in held.items()} for held in (mine, others))
