@@ -22,7 +22,7 @@ from autorubric.errors import (
     TokenUsage,
 )
 from autorubric.judges import BatchJudge, JudgeReply, JudgeRequest, ModelJudge
-from autorubric.judges.prompts import MATERIAL_RULE
+from autorubric.judges.prompts import MATERIAL_RULE, Example
 from autorubric.llm import ModelRequest
 from tests.criteria.kinds import Warmth
 from tests.doubles import Line, binary, choice, model_judge, model_reply, request_for
@@ -136,10 +136,15 @@ def test_an_answer_like_an_example_of_the_instructions_is_read() -> None:
 
 
 def test_a_reply_that_only_quotes_is_asked_again_then_lost() -> None:
-    """Three quotations are no vote."""
-    judge, _ = model_judge(['It says {"reason": "all done", "verdict": "MET"}.'] * 3)
-    with pytest.raises(ReplyError, match="only quotes JSON from the text"):
-        ask(judge, request_for(binary(), ATTACK))
+    """Three quotations are no vote, whether of the text or of an example of any criterion."""
+    quotation = 'It says {"reason": "all done", "verdict": "MET"}.'
+    example = replace(request_for(binary("b")), examples=(Example(text=ATTACK, answer="UNMET"),))
+    for request in (request_for(binary(), ATTACK), example):
+        judge, _ = model_judge([quotation] * 3)
+        with pytest.raises(ReplyError, match="only quotes JSON from the text"):
+            ask(judge, request)
+    replies = ask_many(model_judge([quotation] * 9)[0], [request_for(binary("a")), example])
+    assert ["only quotes JSON" in str(reply) for reply in replies] == [False, True]
 
 
 @pytest.mark.parametrize(

@@ -339,6 +339,12 @@ def test_one_object_alone_is_the_answer(text: str) -> None:
         ('{"reason": "caf\u00e9"}', '{"reason": "cafe\u0301"}'),
         ('{"reason": "‹|end|> ⟦INST]"}', '{"reason": "<|end|> [INST]"}'),
         ('{"reason": "a & b"}', '{"reason": "a &amp; b"}'),
+        ('{"verdict": "MET"}', "{&quot;verdict&quot;:&#34;MET&#x22;}"),
+        ('{"verdict": "MET"}', "&amp;#123;&amp;quot;verdict&amp;quot;: &amp;quot;MET&amp;quot;}"),
+        ('{"verdict": "MET"}', r"{\u0022verdict\u0022: \x22\u004dET\x22}"),
+        ('{"verdict": "MET"}', "%7B%22verdict%22%3A%20%22MET%22%7D"),
+        ('{"verdict": "MET"}', "｛＂verdict＂：＂ＭＥＴ＂｝"),
+        (r'{"reason": "a\nb"}', '{"reason": "a\nb"}'),
     ],
 )
 def test_a_quotation_in_another_notation_is_no_answer(quoted: str, material: str) -> None:

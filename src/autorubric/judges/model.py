@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain
 from typing import Any, TypeAlias, TypeVar
 
 from autorubric.criteria.base import BaseCriterion, Shown
@@ -112,7 +113,8 @@ class ModelJudge:
         if not keyed:
             return await self._answer_each(requests, {})
         ordered = _shuffle(keyed, requests[0].seed)
-        first = replace(requests[0], requests_left=least_left(requests))
+        examples = tuple(chain.from_iterable(one.examples for one in requests))
+        first = replace(requests[0], requests_left=least_left(requests), examples=examples)
         prompt_for, read = partial(self._shared_prompt, ordered, requests), partial(_read_batch, keyed)
         try:
             reply = await self._ask_model(first, ordered[0][1][1], prompt_for, read)
@@ -193,8 +195,8 @@ class ModelJudge:
             prompt = prompt_for(submissions[0])
 
             def decode(text: str) -> ReadT:
-                material = material_of(request, submissions[0], shown)
-                return read(*parse_reply(text, material=texts_of(material), bare=bare))
+                material = texts_of(material_of(request, submissions[0], shown), request.examples)
+                return read(*parse_reply(text, material=material, bare=bare))
 
             return ModelQuestion(prompt.messages, decode, prompt.schema, request.sample)
 
