@@ -5,23 +5,36 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Any, Final, NamedTuple, NoReturn
 
 from pydantic_core import from_json, to_json
 
+from autorubric.support.names import fold_name
 from autorubric.support.objects import Json
 from autorubric.support.reading_errors import FilePath, SyntaxFault
 
+EXPLANATIONS: Final = frozenset(
+    {"reason", "reasoning", "explanation", "rationale", "justification", "evidence", "summary", "thoughts"}
+)
+"""Usual keys of texts that explain an answer."""
+_NAMES: Final = ("criterion", "criterion_name", "id", "jsonrpc", "model", "name", "role", "status", "type")
+_BESIDE: Final = EXPLANATIONS.union(_NAMES, ("analysis", "thinking"))
+_MOST_WRAPPERS: Final = 8
 _TOKEN: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\],]|[^\s{}\[\],:"]+')
 
 
-class _RepeatedKeyError(Exception):
+class _RepeatedKeyError(ValueError):
     """A mapping repeats a key; the parser does not report where."""
 
 
-class _NumberError(Exception):
+class _NumberError(ValueError):
     """A token that is not a JSON number, such as `NaN`."""
+
+    def __str__(self) -> str:
+        return f"{self.args[0][:20]} is not a JSON number; use a finite number or null"
 
 
 class JsonPlace(NamedTuple):
@@ -41,17 +54,43 @@ def parse_json(text: str, first_line: int = 1) -> Json:
         raise _repeated_key(text, first_line) from None
     except _NumberError as error:
         # Invalid text may directly follow the number.
-        line = next((line for token, line in _tokens(text, first_line) if token.startswith(str(error))), None)
-        raise SyntaxFault(f"{error} is not a JSON number; use a finite number or null", line) from None
+        lines = (line for token, line in _tokens(text, first_line) if token.startswith(error.args[0]))
+        raise SyntaxFault(str(error), next(lines, None)) from None
     # Python rejects integers with thousands of digits.
     except ValueError as error:
         raise SyntaxFault(f"invalid JSON: {error}") from None
 
 
-def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def unwrapped(value: Json) -> Iterator[dict[str, Json]]:
+    """Yield an object and the objects that it wraps, outermost first.
+
+    An object wraps its only value that is neither a name nor an explanation. JSON texts and lists of one
+    element count as what they contain.
+    """
+    for _ in range(_MOST_WRAPPERS):
+        if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
+            with suppress(SyntaxFault, RecursionError):
+                # Lone surrogates cannot be written to a file.
+                value = json.loads(
+                    json.dumps(parse_json(value), ensure_ascii=False).encode("utf-8", "replace")
+                )
+        if isinstance(value, list) and len(value) == 1:
+            value = value[0]
+        if not isinstance(value, dict):
+            return
+        yield value
+        inner = [
+            v for k, v in value.items() if isinstance(v, dict | list) or fold_name(str(k)) not in _BESIDE
+        ]
+        value = inner[0] if len(inner) == 1 else None
+
+
+def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the pairs as a dict; a repeated key raises `ValueError`."""
     found = dict(pairs)
     if len(found) != len(pairs):
-        raise _RepeatedKeyError
+        repeated = Counter(key for key, _ in pairs).most_common(1)[0][0]
+        raise _RepeatedKeyError(f"the key {repeated[:80]!r} appears twice")
     return found
 
 
@@ -66,9 +105,12 @@ def _finite(digits: str) -> float:
     return number
 
 
-# A shared decoder: `json.loads` with hooks would create a new one each time.
-_DECODER: Final = json.JSONDecoder(
-    object_pairs_hook=_unique_keys, parse_constant=_refuse_number, parse_float=_finite
+# Shared decoders: `json.loads` with hooks would create a new one each time.
+_DECODER, LENIENT_DECODER = (
+    json.JSONDecoder(
+        object_pairs_hook=unique_keys, parse_constant=_refuse_number, parse_float=_finite, strict=strict
+    )
+    for strict in (True, False)
 )
 
 
