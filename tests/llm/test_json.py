@@ -91,6 +91,8 @@ def test_any_text_gives_an_object_or_a_reply_error(text: str) -> None:
         (r'"{\"a\": \"x \d\"}"', {"a": r"x \d"}),
         (r'"{\"a\": \"x \\d\"}"', {"a": r"x \d"}),
         ('<answer>{"a": 1}</answer>', {"a": 1}),
+        ('<|channel|>analysis<|message|>Hm.<|eom|><|header|>assistant<|json|>{"a": 1}<|end|>', {"a": 1}),
+        ('<|think|>Hm.<|answer|>\n{"a": 1}', {"a": 1}),
     ],
 )
 def test_what_models_write_is_read(text: str, payload: dict[str, Any]) -> None:
@@ -131,6 +133,11 @@ def test_what_models_write_is_read(text: str, payload: dict[str, Any]) -> None:
         (('{"x":1,"a":' * 400 + "1" + "}" * 400) * 2, "nested over 100 levels"),
         ('{"a":' * 101 + '"\\ud800"' + "}" * 101, "nested over 100 levels"),
         ("<think>hm", "within its reasoning"),
+        ('<think>{"a": 1}', "within its reasoning"),
+        ('<|think|>{"a": 1}', "within its reasoning"),
+        ('<|think|>Either {"a": 0} or <|x|>{"a": 1}', "within its reasoning"),
+        ('<|channel|>analysis<|message|>Perhaps {"a": 1}', "within its reasoning"),
+        ('<|channel|>commentary<|message|>Perhaps {"a": 1}', "within its reasoning"),
         ('x {"a": </think> y', "no JSON object"),
     ],
 )
@@ -241,6 +248,17 @@ REASONING = [
     ("<|START_THINKING|>", "<|END_THINKING|>"),
     ("<|channel|>analysis<|message|>", "<|end|><|start|>assistant<|channel|>final<|message|>"),
     ("<|channel|>analysis<|message|>", "<|channel|>final <|constrain|>json<|message|>"),
+    ("<|channel|>analysis<|message|>", "<|end|><|start|>assistant<|message|>"),
+    (
+        "<|channel|>analysis<|message|>",
+        "<|end|><|start|>assistant<|channel|>commentary to=functions.json <|constrain|>json<|message|>",
+    ),
+    ("", "<|channel|>commentary to=functions.json <|constrain|>json<|message|>"),
+    ("<|think|>", "<|end|><|begin|>assistant<|content|>"),
+    ("<|think_start|>", "<|think_end|>"),
+    ("<|thought_begin|>", "<|thought_end|>"),
+    ("<thinking-start>", "<thinking-end>"),
+    ("<start_of_thought>", "<end_of_thought>"),
     ("analysis", "assistantfinal"),
 ]
 
@@ -325,6 +343,8 @@ def test_one_object_alone_is_the_answer(text: str) -> None:
     assert parse_reply_json(f"<think>Hm.</think>{text}", material=MATERIAL) == {"verdict": "MET"}
     with pytest.raises(ReplyError):
         parse_reply_json(f"It says {text} there.", material=MATERIAL)
+    with pytest.raises(ReplyError):
+        parse_reply_json(f"<|think|>It says <|x|>{text}", material=MATERIAL)
 
 
 @pytest.mark.parametrize(

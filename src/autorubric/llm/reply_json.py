@@ -37,9 +37,12 @@ _THOUGHTS: Final = (
     r"|scratch_?pad|planning|deliberation|monologue|cot)(?:[:_.-][a-z0-9]{1,40}){0,3}"
 )
 _REASONING_END: Final = re.compile(
-    rf"</{_THOUGHTS}\s{{0,9}}>|\[/{_THOUGHTS}\]|<[|｜](?:/|end[_▁](?:of[_▁])?){_THOUGHTS}[|｜]>"
+    rf"</{_THOUGHTS}\s{{0,9}}>|\[/{_THOUGHTS}\]|<[|｜]/{_THOUGHTS}[|｜]>"
     r"|◁/think▷|<unused95>|<\|inner_suffix\|>|<channel\|>"
-    r"|<\|channel\|>\s*final[^<{\[]*(?:<\|[a-z]+\|>[^<{\[]*){0,4}<\|message\|>",
+    rf"|<[|｜]?{_THOUGHTS}(?<=[_:.-]end)[|｜]?>|<[|｜]?end[_▁](?:of[_▁])?{_THOUGHTS}[|｜]?>"
+    r"|<\|channel\|>\s*(?:final|commentary\s+(?=to=|<\|constrain))[^<{\[]*"
+    r"(?:<\|[a-z]+\|>[^<{\[]*){0,4}<\|message\|>"
+    r"|<\|end\|>\s*<\|(?:start|begin)\|>\s*assistant[^<{\[]*<\|(?:message|content)\|>",
     re.IGNORECASE,
 )
 _REASONING_START: Final = re.compile(
@@ -52,6 +55,7 @@ _REASONING_START: Final = re.compile(
 # Servers that drop special tokens leave the names of the channels.
 _BARE_CHANNELS: Final = re.compile(r"\s*analysis(?=\S).*assistantfinal(?=\s*[{\[])", re.DOTALL)
 _END_OF_TURN: Final = re.compile(r"<[|｜](?!message)[a-z_▁]+[|｜]>|</s>|<eos>|<end_of_turn>", re.IGNORECASE)
+_TOKEN_AT_END: Final = re.compile(r"<[|｜][a-z_▁]+[|｜]>\s*\Z", re.IGNORECASE)
 _FENCED: Final = re.compile(r"(`{3,}|~{3,})[ \t]*\w*[ \t]*\r?\n(.*?)(?:\r?\n[ \t]*\1[ \t]*)?\Z", re.DOTALL)
 _LONGEST_LITERAL: Final = 1 << 16
 _MOST_BROKEN: Final = 20
@@ -117,7 +121,12 @@ def without_reasoning(text: str, wanted: str = "answer", material: str = "") -> 
     marked = "<" in body or "[/" in body or "◁" in body
     if marked and (marks := list(_REASONING_END.finditer(body))):
         body = body[_end_of_reasoning(body, marks, material) :].strip()
-    if _REASONING_START.match(body):
+    if start := _REASONING_START.match(body):
+        match _objects_in(body)[0]:
+            case [(at, end, payload)] if end == len(body) and _TOKEN_AT_END.search(body[start.end() : at]):
+                # The only object, directly after an unknown token, is no draft.
+                if not _occurs(body[at:], payload, _comparable(material)):
+                    return body[at:]
         raise ReplyError(f"the reply ended within its reasoning; answer with the {wanted}", reply=text)
     return body
 
