@@ -11,7 +11,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import chain
 from typing import Any, TypeAlias, TypeVar
 
 from autorubric.criteria.base import BaseCriterion, Shown
@@ -115,7 +114,7 @@ class ModelJudge:
         if not keyed:
             return await self._answer_each(requests, {})
         ordered = _shuffle(keyed, requests[0].seed)
-        examples = tuple(chain.from_iterable(one.examples for one in requests))
+        examples = tuple(example for one in requests for example in one.examples)
         first = replace(requests[0], requests_left=least_left(requests), examples=examples)
         prompt_for, read = partial(self._shared_prompt, ordered, requests), partial(_read_batch, keyed)
         try:

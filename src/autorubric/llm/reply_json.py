@@ -27,7 +27,6 @@ _REPLACED: Final = {",": "", "True": "true", "False": "false", "None": "null"}
 _LONE_BACKSLASH: Final = re.compile(r'\\(?:(["\\/bfnrt]|u[0-9a-fA-F]{4})|(\')|)', re.DOTALL)
 _NOT_COMPARED: Final = re.compile(rf"[\s\\\"'`\u201c-\u201f\u2018-\u201b{INVISIBLE}]+")
 _ESCAPED: Final = re.compile(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|[bfnrt])|%([0-9a-fA-F]{2})")
-_MOST_ENCODED: Final = 3  # times that a text may be encoded as entities
 _COMMA_AT_END: Final = re.compile(r",(?=[}\]])")
 _SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F]")
 _DECORATION: Final = "`*\"' \t\r\n"
@@ -364,11 +363,9 @@ def _find(text: str, wanted: _Wanted, material: str) -> ParsedReply:
 def _comparable(text: str) -> str:
     """Return a text in the form in which quoted JSON can be found, whatever its notation.
 
-    It has no white space, quotes, escapes, entities, trailing commas, invisible characters or full-width
-    letters, and folded case.
+    It has no white space, quotes, escapes, entities, trailing commas or invisible characters; folded case.
     """
-    for _ in range(_MOST_ENCODED):
-        text = html.unescape(text)
+    text = html.unescape(html.unescape(text))
     text = _ESCAPED.sub(lambda match: chr(int(match[1] or match[2] or match[3] or "20", 16)), text)
     shown = restore_brackets(_NOT_COMPARED.sub("", unicodedata.normalize("NFKC", text)))
     return _COMMA_AT_END.sub("", unicodedata.normalize("NFC", shown).casefold())

@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from typing import Any, Final, NamedTuple, NoReturn
+from typing import Any, Final, NamedTuple
 
 from pydantic_core import from_json, to_json
 
@@ -19,7 +19,6 @@ from autorubric.support.reading_errors import FilePath, SyntaxFault
 EXPLANATIONS: Final = frozenset(
     {"reason", "reasoning", "explanation", "rationale", "justification", "evidence", "summary", "thoughts"}
 )
-"""Usual keys of texts that explain an answer."""
 _NAMES: Final = ("criterion", "criterion_name", "id", "jsonrpc", "model", "name", "role", "status", "type")
 _BESIDE: Final = EXPLANATIONS.union(_NAMES, ("analysis", "thinking"))
 _MOST_WRAPPERS: Final = 8
@@ -32,9 +31,6 @@ class _RepeatedKeyError(ValueError):
 
 class _NumberError(ValueError):
     """A token that is not a JSON number, such as `NaN`."""
-
-    def __str__(self) -> str:
-        return f"{self.args[0][:20]} is not a JSON number; use a finite number or null"
 
 
 class JsonPlace(NamedTuple):
@@ -54,7 +50,7 @@ def parse_json(text: str, first_line: int = 1) -> Json:
         raise _repeated_key(text, first_line) from None
     except _NumberError as error:
         # Invalid text may directly follow the number.
-        lines = (line for token, line in _tokens(text, first_line) if token.startswith(error.args[0]))
+        lines = (line for token, line in _tokens(text, first_line) if token.startswith(str(error).split()[0]))
         raise SyntaxFault(str(error), next(lines, None)) from None
     # Python rejects integers with thousands of digits.
     except ValueError as error:
@@ -62,26 +58,19 @@ def parse_json(text: str, first_line: int = 1) -> Json:
 
 
 def unwrapped(value: Json) -> Iterator[dict[str, Json]]:
-    """Yield an object and the objects that it wraps, outermost first.
-
-    An object wraps its only value that is neither a name nor an explanation. JSON texts and lists of one
-    element count as what they contain.
-    """
+    """Yield an object and those that it wraps as its only value, or JSON text, beside names and reasons."""
     for _ in range(_MOST_WRAPPERS):
         if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
             with suppress(SyntaxFault, RecursionError):
                 # Lone surrogates cannot be written to a file.
-                value = json.loads(
-                    json.dumps(parse_json(value), ensure_ascii=False).encode("utf-8", "replace")
-                )
+                text = json.dumps(parse_json(value), ensure_ascii=False)
+                value = json.loads(text.encode("utf-8", "replace"))
         if isinstance(value, list) and len(value) == 1:
             value = value[0]
         if not isinstance(value, dict):
             return
         yield value
-        inner = [
-            v for k, v in value.items() if isinstance(v, dict | list) or fold_name(str(k)) not in _BESIDE
-        ]
+        inner = [v for k, v in value.items() if type(v) in (dict, list) or fold_name(str(k)) not in _BESIDE]
         value = inner[0] if len(inner) == 1 else None
 
 
@@ -94,21 +83,17 @@ def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _refuse_number(word: str) -> NoReturn:
-    raise _NumberError(word)
-
-
-def _finite(digits: str) -> float:
-    number = float(digits)
-    if math.isinf(number):
-        _refuse_number(digits)
+def _finite(word: str) -> float:
+    number = float(word)
+    if not math.isfinite(number):
+        raise _NumberError(f"{word[:20]} is not a JSON number; use a finite number or null")
     return number
 
 
 # Shared decoders: `json.loads` with hooks would create a new one each time.
 _DECODER, LENIENT_DECODER = (
     json.JSONDecoder(
-        object_pairs_hook=unique_keys, parse_constant=_refuse_number, parse_float=_finite, strict=strict
+        object_pairs_hook=unique_keys, parse_constant=_finite, parse_float=_finite, strict=strict
     )
     for strict in (True, False)
 )
