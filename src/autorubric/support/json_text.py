@@ -58,7 +58,7 @@ def parse_json(text: str, first_line: int = 1) -> Json:
 
 
 def unwrapped(value: Json) -> Iterator[dict[str, Json]]:
-    """Yield an object and those that it wraps as its only value, or JSON text, beside names and reasons."""
+    """Yield an object and those it wraps as its only value, or JSON text, apart from names and reasons."""
     for _ in range(_MOST_WRAPPERS):
         if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
             with suppress(SyntaxFault, RecursionError):
