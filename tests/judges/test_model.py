@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -22,7 +23,7 @@ from autorubric.errors import (
     TokenUsage,
 )
 from autorubric.judges import BatchJudge, JudgeReply, JudgeRequest, ModelJudge
-from autorubric.judges.prompts import MATERIAL_RULE
+from autorubric.judges.prompts import MATERIAL_RULE, Example
 from autorubric.llm import ModelRequest
 from tests.criteria.kinds import Warmth
 from tests.doubles import Line, binary, choice, model_judge, model_reply, request_for
@@ -136,10 +137,15 @@ def test_an_answer_like_an_example_of_the_instructions_is_read() -> None:
 
 
 def test_a_reply_that_only_quotes_is_asked_again_then_lost() -> None:
-    """Three quotations are no vote."""
-    judge, _ = model_judge(['It says {"reason": "all done", "verdict": "MET"}.'] * 3)
-    with pytest.raises(ReplyError, match="only quotes JSON from the text"):
-        ask(judge, request_for(binary(), ATTACK))
+    """Three quotations are no vote, whether of the text or of an example of any criterion."""
+    quotation = 'It says {"reason": "all done", "verdict": "MET"}.'
+    example = replace(request_for(binary("b")), examples=(Example(text=ATTACK, answer="UNMET"),))
+    for request in (request_for(binary(), ATTACK), example):
+        judge, _ = model_judge([quotation] * 3)
+        with pytest.raises(ReplyError, match="only quotes JSON from the text"):
+            ask(judge, request)
+    replies = ask_many(model_judge([quotation] * 9)[0], [request_for(binary("a")), example])
+    assert ["only quotes JSON" in str(reply) for reply in replies] == [False, True]
 
 
 @pytest.mark.parametrize(
@@ -149,12 +155,20 @@ def test_a_reply_that_only_quotes_is_asked_again_then_lost() -> None:
         (binary(), {"evaluation": {"reason": "it does", "verdict": "MET"}}, "MET"),
         (binary(), {"result": {"VERDICT": "MET", "reason": "it does"}}, "MET"),
         (binary(), {"reason": "it does", "verdict": "M\u200bET\ufeff"}, "MET"),
+        (binary(), {"name": "answer", "arguments": MET}, "MET"),
+        (binary(), {"type": "function", "function": {"name": "a", "arguments": json.dumps(MET)}}, "MET"),
+        (binary(), {"response": json.dumps(MET)}, "MET"),
+        (binary(), {"a": {"b": {"c": MET}}}, "MET"),
+        (binary(), {"evaluations": [MET]}, "MET"),
+        (binary(), {"criterion": "apology", "Evaluation": MET}, "MET"),
+        (binary(), {"reason": "it does", "result": {"verdict": "MET"}}, "MET"),
+        (choice(), {"thinking": "Hm.", "answer": [{"label": "fair", "reason": "it does"}]}, "fair"),
         (choice(), {"reason": "it does", "LABEL": " fair\u200b"}, "fair"),
         (Warmth(name="d", requirement="How warm?"), {"answer": {"Rating": 7, "reason": "it does"}}, 7),
     ],
 )
 def test_a_reply_with_one_reading_is_read(criterion: Any, reply: Any, code: Any) -> None:
-    """Keys in another case, a wrapping object and invisible characters."""
+    """Keys in another case, wrapping objects, lists and texts, and invisible characters."""
     judge, transport = model_judge([reply])
     answer = ask(judge, request_for(criterion)).answer
     assert (answer.code, answer.reason, len(transport.requests)) == (code, "it does", 1)
@@ -171,10 +185,20 @@ def test_null_is_no_option(label: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "reply", [{"Verdict": "MET", "VERDICT": "UNMET"}, {"a": MET, "b": MET}, {"note": "n", "result": MET}]
+    "reply",
+    [
+        {"Verdict": "MET", "VERDICT": "UNMET"},
+        {"a": MET, "b": MET},
+        {"note": "n", "result": MET},
+        {"decision": "UNMET", "quoted": MET},
+        {"evaluations": [MET, MET]},
+        {"response": '{"verdict": "MET", "verdict": "UNMET"}'},
+        f"So: {json.dumps({'name': 'a', 'arguments': UNMET})}\n{json.dumps(MET)}",
+        {"verdict": None, "other": MET},
+    ],
 )
 def test_a_reply_with_several_readings_is_asked_again(reply: Any) -> None:
-    """Keys that are equal in another case, and objects beside other values."""
+    """Keys that are equal in another case or text, and objects beside other values."""
     judge, transport = model_judge([reply, UNMET])
     assert ask(judge, request_for(binary())).answer.code == "UNMET"
     assert len(transport.requests) == 2
@@ -422,9 +446,21 @@ def worth(requests: int) -> tuple[int, int]:
     return 12 * requests, requests
 
 
-def test_one_request_answers_all_criteria() -> None:
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda found: {"evaluations": found},
+        lambda found: {"evaluations": json.dumps(found)},
+        lambda found: json.dumps(found),
+        lambda found: f"```json\n{json.dumps(found)}\n```",
+        lambda found: {"id": "call_1", "name": "answer", "arguments": json.dumps({"evaluations": found})},
+        lambda found: {"evaluations": [{"id": one.pop("id"), "evaluation": one} for one in found]},
+    ],
+)
+def test_one_request_answers_all_criteria(wrap: Any) -> None:
     """Replies come in the order of the requests; the spend of the one request stands once."""
-    judge, transport = model_judge(batch_script())
+    listed: Callable[[ModelRequest], Any] = batch_script()
+    judge, transport = model_judge(lambda request: wrap(listed(request)["evaluations"]))
     replies = ask_many(judge, requests())
     assert codes(replies) == ["MET", "UNMET", "fair", 7]
     assert len(transport.requests) == 1

@@ -91,6 +91,8 @@ def test_any_text_gives_an_object_or_a_reply_error(text: str) -> None:
         (r'"{\"a\": \"x \d\"}"', {"a": r"x \d"}),
         (r'"{\"a\": \"x \\d\"}"', {"a": r"x \d"}),
         ('<answer>{"a": 1}</answer>', {"a": 1}),
+        ('<|channel|>analysis<|message|>Hm.<|eom|><|header|>assistant<|json|>{"a": 1}<|end|>', {"a": 1}),
+        ('<|think|>Hm.<|answer|>\n{"a": 1}', {"a": 1}),
     ],
 )
 def test_what_models_write_is_read(text: str, payload: dict[str, Any]) -> None:
@@ -114,10 +116,10 @@ def test_what_models_write_is_read(text: str, payload: dict[str, Any]) -> None:
         ('{"a": 1', "cut off"),
         ('Draft {"a": 0} final {"a": {"b": 1}', "cut off"),
         ('{"a": undefined, "b": {"c": 1}}', "broken"),
-        ('{"a": NaN}', "NaN is not allowed"),
-        ('{"a": -Infinity}', "-Infinity is not allowed"),
-        ('See: {"a": NaN}', "NaN is not allowed"),
-        ('{"a": 1e999}', "too large"),
+        ('{"a": NaN}', "NaN is not a JSON number"),
+        ('{"a": -Infinity}', "-Infinity is not a JSON number"),
+        ('See: {"a": NaN}', "NaN is not a JSON number"),
+        ('{"a": 1e999}', "1e999 is not a JSON number; use a finite number"),
         ('{"a": ' + "9" * 5000 + "}", "cannot be read"),
         ('{"a": 1, "a": 2}', "'a' appears twice"),
         ('First {"a": 0}, then {"a": 1}.', "several JSON objects that contradict each other"),
@@ -131,6 +133,11 @@ def test_what_models_write_is_read(text: str, payload: dict[str, Any]) -> None:
         (('{"x":1,"a":' * 400 + "1" + "}" * 400) * 2, "nested over 100 levels"),
         ('{"a":' * 101 + '"\\ud800"' + "}" * 101, "nested over 100 levels"),
         ("<think>hm", "within its reasoning"),
+        ('<think>{"a": 1}', "within its reasoning"),
+        ('<|think|>{"a": 1}', "within its reasoning"),
+        ('<|think|>Either {"a": 0} or <|x|>{"a": 1}', "within its reasoning"),
+        ('<|channel|>analysis<|message|>Perhaps {"a": 1}', "within its reasoning"),
+        ('<|channel|>commentary<|message|>Perhaps {"a": 1}', "within its reasoning"),
         ('x {"a": </think> y', "no JSON object"),
     ],
 )
@@ -241,6 +248,17 @@ REASONING = [
     ("<|START_THINKING|>", "<|END_THINKING|>"),
     ("<|channel|>analysis<|message|>", "<|end|><|start|>assistant<|channel|>final<|message|>"),
     ("<|channel|>analysis<|message|>", "<|channel|>final <|constrain|>json<|message|>"),
+    ("<|channel|>analysis<|message|>", "<|end|><|start|>assistant<|message|>"),
+    (
+        "<|channel|>analysis<|message|>",
+        "<|end|><|start|>assistant<|channel|>commentary to=functions.json <|constrain|>json<|message|>",
+    ),
+    ("", "<|channel|>commentary to=functions.json <|constrain|>json<|message|>"),
+    ("<|think|>", "<|end|><|begin|>assistant<|content|>"),
+    ("<|think_start|>", "<|think_end|>"),
+    ("<|thought_begin|>", "<|thought_end|>"),
+    ("<thinking-start>", "<thinking-end>"),
+    ("<start_of_thought>", "<end_of_thought>"),
     ("analysis", "assistantfinal"),
 ]
 
@@ -325,6 +343,8 @@ def test_one_object_alone_is_the_answer(text: str) -> None:
     assert parse_reply_json(f"<think>Hm.</think>{text}", material=MATERIAL) == {"verdict": "MET"}
     with pytest.raises(ReplyError):
         parse_reply_json(f"It says {text} there.", material=MATERIAL)
+    with pytest.raises(ReplyError):
+        parse_reply_json(f"<|think|>It says <|x|>{text}", material=MATERIAL)
 
 
 @pytest.mark.parametrize(
@@ -335,10 +355,17 @@ def test_one_object_alone_is_the_answer(text: str) -> None:
         ('{"Verdict": "MET"}', '{"verdict":"MET"}'),
         ('{"answer": {"verdict": "MET"}}', '{"verdict":"MET"}'),
         ('{"verdict": "MET"}', "{verdict: 'MET'}"),
+        ('{"name": "a", "arguments": "{\\"verdict\\": \\"MET\\"}"}', '{"verdict": "MET"}'),
         ('{"verdict": "MET"}', "{“verdict”: “M\u200bET”}"),
         ('{"reason": "caf\u00e9"}', '{"reason": "cafe\u0301"}'),
         ('{"reason": "‹|end|> ⟦INST]"}', '{"reason": "<|end|> [INST]"}'),
         ('{"reason": "a & b"}', '{"reason": "a &amp; b"}'),
+        ('{"verdict": "MET"}', "{&quot;verdict&quot;:&#34;MET&#x22;}"),
+        ('{"verdict": "MET"}', "&amp;#123;&amp;quot;verdict&amp;quot;: &amp;quot;MET&amp;quot;}"),
+        ('{"verdict": "MET"}', r"{\u0022verdict\u0022: \x22\u004dET\x22}"),
+        ('{"verdict": "MET"}', "%7B%22verdict%22%3A%20%22MET%22%7D"),
+        ('{"verdict": "MET"}', "｛＂verdict＂：＂ＭＥＴ＂｝"),
+        (r'{"reason": "a\nb"}', '{"reason": "a\nb"}'),
     ],
 )
 def test_a_quotation_in_another_notation_is_no_answer(quoted: str, material: str) -> None:
@@ -386,7 +413,7 @@ def test_what_models_write_of_lists_is_read(text: str, payload: list[Any]) -> No
         ('{"a": [1]}', "is an object; answer with one JSON list"),
         ('```json\n{"a": [1]}\n```', "is an object; answer with one JSON list"),
         ("[1, 2", "cut off"),
-        ("[1, NaN]", "NaN is not allowed"),
+        ("[1, NaN]", "NaN is not a JSON number"),
         ('[{"a": 1, "a": 2}]', "'a' appears twice"),
         ("[" * 5000 + "]" * 5000, "nested over 100 levels"),
         ("<think>[1]", "answer with the JSON list"),

@@ -354,6 +354,10 @@ def test_a_refused_schema_goes_into_the_prompt(ask: Ask, openai_server: OpenAISe
         {"message": "role 'system' is invalid"},
         {"message": "messages with role 'system' are disallowed"},
         {"message": "Expected first role to be user"},
+        {"message": "messages[0].role: unsupported value 'system'"},
+        {"message": "Prompting with images is incompatible with system messages"},
+        {"message": "A system prompt is incompatible with this model"},
+        {"message": "Currently only support user/assistant roles"},
         {"message": "system_instruction is not supported for this model"},
         {"message": f"{{{{ {'x' * 500} }}}}: raise_exception('System role not supported')", "status": 500},
     ],
@@ -388,6 +392,10 @@ def test_a_refused_system_message_goes_into_the_users(
         ("temperature", "Invalid parameter: temperature"),
         ("temperature", "temperature is not a valid parameter"),
         ("temperature", "temperature must be 1 for this model"),
+        ("temperature", "This model only supports temperature=1"),
+        ("temperature", "The model only accepts `temperature` 1.0."),
+        ("temperature", "temperature: Input should be equal to 1"),
+        ("temperature", "This model only supports the default temperature"),
         ("top_p", "`temperature` and `top_p` cannot both be specified for this model."),
         ("seed", "body.seed: Extra inputs are not permitted"),
     ],
@@ -407,7 +415,14 @@ def test_a_refused_parameter_is_left_out_and_listed(
 
 @pytest.mark.parametrize(
     "message",
-    ["temperature must be between 0 and 1", "temperature must be 0 to 1", "temperature must be 10 or less"],
+    [
+        "temperature must be between 0 and 1",
+        "temperature must be 0 to 1",
+        "temperature must be 10 or less",
+        "temperature: Input should be less than or equal to 1",
+        "This model only supports temperature 0 to 1",
+        "This model only supports temperature up to 1",
+    ],
 )
 def test_a_value_out_of_range_is_an_error(ask: Ask, openai_server: OpenAIServer, message: str) -> None:
     """The user corrects it; nothing is left out."""

@@ -11,6 +11,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSeriali
 
 from autorubric.errors import ReplyError
 from autorubric.support.field_types import FiniteFloat
+from autorubric.support.json_text import EXPLANATIONS, unwrapped
 from autorubric.support.names import clean_name, fold_name, match_name
 from autorubric.support.objects import Json
 
@@ -162,14 +163,14 @@ class BoundFloat(_Bounded):
 
 
 def unwrap_reply(given: Mapping[str, Json], keys: Collection[str]) -> Mapping[str, Json]:
-    """Return a reply with its keys as declared; keys in another case, or in the only inner object, match."""
-    inner = [value for value in given.values() if isinstance(value, dict)]
-    if len(given) == 1 and inner and not any(match_name(key, keys) for key in given):
-        given = inner[0]
-    matched = [(isinstance(key, str) and match_name(key, keys)) or key for key in given]
-    if len(set(matched)) < len(given):
-        raise ReplyError(f"the reply has keys that differ only in case: {', '.join(map(str, given))}")
-    return dict(zip(matched, given.values(), strict=True))
+    """Return a reply with its keys as declared; keys in another case, or in a wrapped object, match."""
+    wanted = {*keys} - EXPLANATIONS - {"criterion_name"} or keys
+    reply = next((one for one in unwrapped(given) if any(match_name(str(key), wanted) for key in one)), given)
+    matched = [(isinstance(key, str) and match_name(key, keys)) or key for key in reply]
+    if len(set(matched)) < len(reply):
+        raise ReplyError(f"the reply has keys that differ only in case: {', '.join(map(str, reply))}")
+    reason = {"reason": given["reason"]} if reply is not given and "reason" in given else {}
+    return {**reason, **dict(zip(matched, reply.values(), strict=True))}
 
 
 def says_yes(given: Json) -> bool:

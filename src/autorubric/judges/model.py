@@ -34,7 +34,9 @@ from autorubric.llm.config import LLMConfig
 from autorubric.llm.reply_json import bare_word, parse_reply
 from autorubric.llm.transport import Exchange, ModelQuestion
 from autorubric.scoring.votes import VoteExchange
+from autorubric.support.json_text import parse_json
 from autorubric.support.objects import Json
+from autorubric.support.reading_errors import SyntaxFault
 
 ReadT = TypeVar("ReadT")
 _ENUMERATOR = re.compile(r"\s*(?:[-*+•]|\(?\w{1,3}[.):])\s")
@@ -112,10 +114,11 @@ class ModelJudge:
         if not keyed:
             return await self._answer_each(requests, {})
         ordered = _shuffle(keyed, requests[0].seed)
-        first = replace(requests[0], requests_left=least_left(requests))
+        examples = tuple(example for one in requests for example in one.examples)
+        first = replace(requests[0], requests_left=least_left(requests), examples=examples)
         prompt_for, read = partial(self._shared_prompt, ordered, requests), partial(_read_batch, keyed)
         try:
-            reply = await self._ask_model(first, ordered[0][1][1], prompt_for, read)
+            reply = await self._ask_model(first, ordered[0][1][1], prompt_for, read, listed=True)
         except ReplyError as error:
             replies = await self._answer_each(requests, {}, error.requests_left)
             return [_add_spending(replies[0], error), *replies[1:]]
@@ -185,6 +188,7 @@ class ModelJudge:
         shown: Shown,
         prompt_for: Callable[[Submission], ComposedPrompt],
         read: Callable[[Any, str], ReadT],
+        listed: bool = False,
     ) -> Awaitable[Reply[ReadT]]:
         demand_text(self.judge_id, request)
         bare = request.criterion.takes_bare
@@ -193,8 +197,8 @@ class ModelJudge:
             prompt = prompt_for(submissions[0])
 
             def decode(text: str) -> ReadT:
-                material = material_of(request, submissions[0], shown)
-                return read(*parse_reply(text, material=texts_of(material), bare=bare))
+                material = texts_of(material_of(request, submissions[0], shown), request.examples)
+                return read(*parse_reply(text, material=material, bare=bare, listed=listed))
 
             return ModelQuestion(prompt.messages, decode, prompt.schema, request.sample)
 
@@ -295,13 +299,15 @@ def _read_batch(keyed: _Keyed, payload: Any, _: str) -> dict[str, Answer]:
     """Return the answers by id, without ids that are unknown, repeated or unreadable."""
     if isinstance(payload, Mapping):
         payload = unwrap_reply(payload, ("evaluations",))
-    evaluations = payload.get("evaluations") if isinstance(payload, Mapping) else payload
-    if not isinstance(evaluations, list):
+        payload = payload.get("evaluations", [payload] if "id" in payload else None)
+    with suppress(SyntaxFault):
+        payload = parse_json(payload) if isinstance(payload, str) else payload
+    if not isinstance(payload, list):
         raise ReplyError('the reply is not an object with a list "evaluations"')
     answers: dict[str, Answer] = {}
     faults: list[str] = []
     seen: set[str] = set()
-    for evaluation in evaluations:
+    for evaluation in payload:
         if isinstance(evaluation, Mapping) and "id" not in evaluation:
             evaluation = unwrap_reply(evaluation, ("id",))
         key = evaluation.get("id") if isinstance(evaluation, Mapping) else None

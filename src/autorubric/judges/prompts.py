@@ -6,7 +6,7 @@ import hashlib
 import json
 import random
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
@@ -124,11 +124,11 @@ class Material(NamedTuple):
     order: tuple[str, ...] = ()
 
 
-def texts_of(material: Material) -> str:
-    """Return the texts that a judge is shown between delimiters."""
+def texts_of(material: Material, examples: Iterable[Example] = ()) -> str:
+    """Return the texts, and the examples with their reasons, that a judge is shown as material."""
     judged, query, reference, *_ = material
     texts = (judged.text, judged.thinking, query, reference, *judged.candidates.values())
-    return "\n".join(filter(None, texts))
+    return "\n".join(filter(None, (*texts, *(part for one in examples for part in (one.text, one.reason)))))
 
 
 class Shared(NamedTuple):

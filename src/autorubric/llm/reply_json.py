@@ -5,18 +5,17 @@ from __future__ import annotations
 import ast
 import html
 import json
-import math
 import re
 import unicodedata
 import warnings
 from bisect import bisect
-from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any, Final, NamedTuple, NoReturn
+from typing import Any, Final, NamedTuple
 
 from autorubric.errors import ReplyError
 from autorubric.support.chat_tokens import INVISIBLE, restore_brackets
+from autorubric.support.json_text import EXPLANATIONS, LENIENT_DECODER, unique_keys, unwrapped
 from autorubric.support.names import fold_name
 from autorubric.support.objects import Json
 
@@ -27,6 +26,7 @@ _REPAIRED: Final = re.compile(
 _REPLACED: Final = {",": "", "True": "true", "False": "false", "None": "null"}
 _LONE_BACKSLASH: Final = re.compile(r'\\(?:(["\\/bfnrt]|u[0-9a-fA-F]{4})|(\')|)', re.DOTALL)
 _NOT_COMPARED: Final = re.compile(rf"[\s\\\"'`\u201c-\u201f\u2018-\u201b{INVISIBLE}]+")
+_ESCAPED: Final = re.compile(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|[bfnrt])|%([0-9a-fA-F]{2})")
 _COMMA_AT_END: Final = re.compile(r",(?=[}\]])")
 _SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F]")
 _DECORATION: Final = "`*\"' \t\r\n"
@@ -36,9 +36,12 @@ _THOUGHTS: Final = (
     r"|scratch_?pad|planning|deliberation|monologue|cot)(?:[:_.-][a-z0-9]{1,40}){0,3}"
 )
 _REASONING_END: Final = re.compile(
-    rf"</{_THOUGHTS}\s{{0,9}}>|\[/{_THOUGHTS}\]|<[|｜](?:/|end[_▁](?:of[_▁])?){_THOUGHTS}[|｜]>"
+    rf"</{_THOUGHTS}\s{{0,9}}>|\[/{_THOUGHTS}\]|<[|｜]/{_THOUGHTS}[|｜]>"
     r"|◁/think▷|<unused95>|<\|inner_suffix\|>|<channel\|>"
-    r"|<\|channel\|>\s*final[^<{\[]*(?:<\|[a-z]+\|>[^<{\[]*){0,4}<\|message\|>",
+    rf"|<[|｜]?{_THOUGHTS}(?<=[_:.-]end)[|｜]?>|<[|｜]?end[_▁](?:of[_▁])?{_THOUGHTS}[|｜]?>"
+    r"|<\|channel\|>\s*(?:final|commentary\s+(?=to=|<\|constrain))[^<{\[]*"
+    r"(?:<\|[a-z]+\|>[^<{\[]*){0,4}<\|message\|>"
+    r"|<\|end\|>\s*<\|(?:start|begin)\|>\s*assistant[^<{\[]*<\|(?:message|content)\|>",
     re.IGNORECASE,
 )
 _REASONING_START: Final = re.compile(
@@ -51,6 +54,7 @@ _REASONING_START: Final = re.compile(
 # Servers that drop special tokens leave the names of the channels.
 _BARE_CHANNELS: Final = re.compile(r"\s*analysis(?=\S).*assistantfinal(?=\s*[{\[])", re.DOTALL)
 _END_OF_TURN: Final = re.compile(r"<[|｜](?!message)[a-z_▁]+[|｜]>|</s>|<eos>|<end_of_turn>", re.IGNORECASE)
+_TOKEN_AT_END: Final = re.compile(r"<[|｜][a-z_▁]+[|｜]>\s*\Z", re.IGNORECASE)
 _FENCED: Final = re.compile(r"(`{3,}|~{3,})[ \t]*\w*[ \t]*\r?\n(.*?)(?:\r?\n[ \t]*\1[ \t]*)?\Z", re.DOTALL)
 _LONGEST_LITERAL: Final = 1 << 16
 _MOST_BROKEN: Final = 20
@@ -59,16 +63,18 @@ _ONLY_QUOTES: Final = "the reply only quotes JSON from the text; answer with one
 
 
 class _Wanted(NamedTuple):
-    """What to look for in a reply: type, name, possible first characters, and whether drafts may differ."""
+    """What to look for in a reply: type, name, first characters, whether drafts may differ, lists count."""
 
     kind: type
     name: str
     start: re.Pattern[str]
     may_differ: bool = True
+    takes_list: bool = False
 
 
 _QUOTED_OBJECT: Final = _Wanted(dict, "object", re.compile(r'\{\s*(?:"|\})'))
 _OBJECT: Final = _QUOTED_OBJECT._replace(may_differ=False)
+_OBJECT_OR_LIST: Final = _OBJECT._replace(takes_list=True)
 # An object is skipped as a whole: a list inside it is not an answer.
 _LIST: Final = _Wanted(
     list, "list", re.compile(r'\{\s*(?:"|\})|\[\s*(?:["\[\]{\-0-9]|true\b|false\b|null\b)')
@@ -80,11 +86,6 @@ class ParsedReply(NamedTuple):
 
     payload: Json
     rest: str = ""
-
-
-_PROSE_KEYS: Final = frozenset(
-    {"reason", "reasoning", "explanation", "rationale", "justification", "evidence", "summary", "thoughts"}
-)
 
 
 def parse_reply_json(text: str, *, may_differ: bool = False, material: str = "") -> Json:
@@ -119,7 +120,12 @@ def without_reasoning(text: str, wanted: str = "answer", material: str = "") -> 
     marked = "<" in body or "[/" in body or "◁" in body
     if marked and (marks := list(_REASONING_END.finditer(body))):
         body = body[_end_of_reasoning(body, marks, material) :].strip()
-    if _REASONING_START.match(body):
+    if start := _REASONING_START.match(body):
+        match _objects_in(body)[0]:
+            case [(at, end, payload)] if end == len(body) and _TOKEN_AT_END.search(body[start.end() : at]):
+                # The only object, directly after an unknown token, is no draft.
+                if not _occurs(body[at:], payload, _comparable(material)):
+                    return body[at:]
         raise ReplyError(f"the reply ended within its reasoning; answer with the {wanted}", reply=text)
     return body
 
@@ -155,7 +161,7 @@ def _objects_in(body: str) -> tuple[list[tuple[int, int, Json]], str]:
     while broken < _MOST_BROKEN and (start := _QUOTED_OBJECT.start.search(body, at)):
         at = start.start()
         try:
-            payload, end = _DECODER.raw_decode(body, at)
+            payload, end = LENIENT_DECODER.raw_decode(body, at)
         except (ValueError, RecursionError):
             body, at = (body, start.end()) if broken else (body[:at] + _repair(body[at:]), at)
             broken += 1
@@ -191,16 +197,17 @@ def _parse(text: str, wanted: _Wanted, material: str = "") -> ParsedReply:
         raise ReplyError(_explain(error, wanted), reply=text) from None
 
 
-def parse_reply(text: str, *, material: str = "", bare: bool = False) -> ParsedReply:
+def parse_reply(text: str, *, material: str = "", bare: bool = False, listed: bool = False) -> ParsedReply:
     """Return the JSON object in a reply, and what follows it.
 
     Args:
         text: The reply.
         material: The text that the model was asked about, as for `parse_reply_json`.
         bare: Whether a reply of one word or number, without decoration, is an answer too.
+        listed: Whether a reply that is a list of several elements is an answer too.
     """
     try:
-        return _parse(text, _OBJECT, material)
+        return _parse(text, _OBJECT_OR_LIST if listed else _OBJECT, material)
     except ReplyError:
         word = bare_word(without_reasoning(text, material=material)) if bare else None
         if word is None:
@@ -229,7 +236,7 @@ def _parse_body(text: str, wanted: _Wanted, material: str) -> ParsedReply:
         return _find(body, wanted, material)
     if wanted.kind is dict and isinstance(whole, list) and len(whole) == 1:
         whole = whole[0]
-    if not isinstance(whole, wanted.kind):
+    if not isinstance(whole, wanted.kind) and not (wanted.takes_list and isinstance(whole, list)):
         raise _Unreadable(f"the reply is {_kind(whole)}; answer with one JSON {wanted.name}")
     return ParsedReply(_clean(whole, body, wanted))
 
@@ -249,13 +256,13 @@ def _whole(body: str) -> Any:
 
 
 def _decode_whole(text: str) -> Any:
-    value = _DECODER.decode(text)
+    value = LENIENT_DECODER.decode(text)
     # A JSON text that contains a JSON text has one reading.
     if isinstance(value, str) and (inner := unfenced(value.strip()))[:1] in ("{", "["):
         try:
-            value = _DECODER.decode(inner)
+            value = LENIENT_DECODER.decode(inner)
         except ValueError:
-            value = _DECODER.decode(_repair(inner))
+            value = LENIENT_DECODER.decode(_repair(inner))
     return value
 
 
@@ -284,11 +291,11 @@ def _python_literal(text: str) -> Any:
             tree = ast.parse(text, mode="eval")
         for node in ast.walk(tree):
             if isinstance(node, ast.Dict):
-                _unique([(ast.unparse(key), None) for key in node.keys if key is not None])
+                unique_keys([(ast.unparse(key), None) for key in node.keys if key is not None])
         written = json.dumps(ast.literal_eval(tree), allow_nan=False)
     except (SyntaxError, TypeError, MemoryError, RecursionError) as error:
         raise ValueError(str(error)) from None
-    return _DECODER.decode(written)
+    return LENIENT_DECODER.decode(written)
 
 
 def _literal_in_prose(text: str, wanted: _Wanted, material: str) -> ParsedReply:
@@ -310,7 +317,7 @@ def _find(text: str, wanted: _Wanted, material: str) -> ParsedReply:
     start = wanted.start.search(text)
     while start:
         try:
-            payload, end = _DECODER.raw_decode(text, start.start())
+            payload, end = LENIENT_DECODER.raw_decode(text, start.start())
         except json.JSONDecodeError:
             if repaired:
                 raise
@@ -337,7 +344,8 @@ def _find(text: str, wanted: _Wanted, material: str) -> ParsedReply:
         raise _Unreadable(f"the reply has no JSON {wanted.name}; answer with one JSON {wanted.name}")
     answer = next((one for one in reversed(objects) if one), objects[-1])
     if not wanted.may_differ and any(
-        _contradict(one, answer) or _contradict(_unwrapped(one), _unwrapped(answer)) for one in objects
+        _contradict(one, answer) or _contradict(*([held, *unwrapped(held)][-1] for held in (one, answer)))
+        for one in objects
     ):
         raise _Unreadable(
             f"the reply has several JSON {wanted.name}s that contradict each other; answer with one"
@@ -348,26 +356,21 @@ def _find(text: str, wanted: _Wanted, material: str) -> ParsedReply:
 def _comparable(text: str) -> str:
     """Return a text in the form in which quoted JSON can be found, whatever its notation.
 
-    It has no white space, quotes, escapes, trailing commas or invisible characters, and folded case.
+    It has no white space, quotes, escapes, entities, trailing commas or invisible characters; folded case.
     """
-    shown = restore_brackets(html.unescape(_NOT_COMPARED.sub("", text)))
+    text = html.unescape(html.unescape(text))
+    text = _ESCAPED.sub(lambda match: chr(int(match[1] or match[2] or match[3] or "20", 16)), text)
+    shown = restore_brackets(_NOT_COMPARED.sub("", unicodedata.normalize("NFKC", text)))
     return _COMMA_AT_END.sub("", unicodedata.normalize("NFC", shown).casefold())
 
 
 def _occurs(written: str, payload: Json, known: str) -> bool:
     """Return whether JSON occurs in a comparable text, as it is written or in another notation."""
-    values = (payload, _unwrapped(payload))
+    values = [payload, *unwrapped(payload)]
     with suppress(RecursionError):  # such a payload is refused anyway
         forms = [json.dumps(value, ensure_ascii=ascii) for value in values for ascii in (False, True)]
         return any(_comparable(form) in known for form in (written, *forms, *map(repr, values)))
     return False
-
-
-def _unwrapped(payload: Any) -> Any:
-    """Return the innermost object of objects that have only one key each."""
-    while isinstance(payload, dict) and [*map(type, payload.values())] == [dict]:
-        payload = next(iter(payload.values()))
-    return payload
 
 
 def _contradict(one: Mapping[str, Json], other: Mapping[str, Json]) -> bool:
@@ -379,7 +382,7 @@ def _contradict(one: Mapping[str, Json], other: Mapping[str, Json]) -> bool:
 def _folded(payload: Mapping[str, Json]) -> dict[str, Json]:
     """Return an object by folded key, without explanations."""
     folded = {fold_name(key): value for key, value in payload.items()}
-    return {key: value for key, value in folded.items() if key not in _PROSE_KEYS}
+    return {key: value for key, value in folded.items() if key not in EXPLANATIONS}
 
 
 def _agree(one: Json, other: Json) -> bool:
@@ -432,27 +435,3 @@ def _kind(value: Json) -> str:
     return {dict: "an object", str: "a text", bool: "a truth value", type(None): "null"}.get(
         type(value), "a number"
     )
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not allowed")
-
-
-def _finite(digits: str) -> float:
-    number = float(digits)
-    if math.isinf(number):
-        raise ValueError(f"the number {digits[:20]} is too large")
-    return number
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    payload = dict(pairs)
-    if len(payload) != len(pairs):
-        repeated = Counter(key for key, _ in pairs).most_common(1)[0][0]
-        raise ValueError(f"the key {repeated[:80]!r} appears twice")
-    return payload
-
-
-_DECODER: Final = json.JSONDecoder(
-    parse_constant=_refuse_constant, parse_float=_finite, object_pairs_hook=_unique, strict=False
-)

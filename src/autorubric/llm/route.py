@@ -53,7 +53,8 @@ _NOT_SUPPORTED = re.compile(
     r"\b(?:not|n['’]t|cannot|no)\b.{0,30}\b(?:support|permi|allow|accept|recogni|valid|both)|unsupported|"
     r"unrecogni|unknown|unexpected|extraneous|deprecated|omitted|disabled|\binvalid (?:parameter|argument)|"
     r"\bonly\b.{0,40}\b(?:allowed|supported|permitted|set to)\b|"
-    r"(?:must|to) be \d++(?:\.\d++)?+(?! ?(?:-|\.\.|to|or|at|and)\b)",
+    r"\bonly (?:support|accept|allow|permit|take)s? (?:the default|[^\d ]*\W\d++(?!.{0,5}\b(?:to|or|and)\b))|"
+    r"(?:must|to|should) be (?:equal to |exactly )?\d++(?:\.\d++)?+(?! ?(?:-|\.\.|to|or|at|and)\b)",
     re.IGNORECASE,
 )
 """Matches errors about a parameter that the model does not support, or only with its default value."""

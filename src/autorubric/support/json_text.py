@@ -5,22 +5,31 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import Any, Final, NamedTuple, NoReturn
+from contextlib import suppress
+from typing import Any, Final, NamedTuple
 
 from pydantic_core import from_json, to_json
 
+from autorubric.support.names import fold_name
 from autorubric.support.objects import Json
 from autorubric.support.reading_errors import FilePath, SyntaxFault
 
+EXPLANATIONS: Final = frozenset(
+    {"reason", "reasoning", "explanation", "rationale", "justification", "evidence", "summary", "thoughts"}
+)
+_NAMES: Final = ("criterion", "criterion_name", "id", "jsonrpc", "model", "name", "role", "status", "type")
+_BESIDE: Final = EXPLANATIONS.union(_NAMES, ("analysis", "thinking"))
+_MOST_WRAPPERS: Final = 8
 _TOKEN: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\],]|[^\s{}\[\],:"]+')
 
 
-class _RepeatedKeyError(Exception):
+class _RepeatedKeyError(ValueError):
     """A mapping repeats a key; the parser does not report where."""
 
 
-class _NumberError(Exception):
+class _NumberError(ValueError):
     """A token that is not a JSON number, such as `NaN`."""
 
 
@@ -41,34 +50,52 @@ def parse_json(text: str, first_line: int = 1) -> Json:
         raise _repeated_key(text, first_line) from None
     except _NumberError as error:
         # Invalid text may directly follow the number.
-        line = next((line for token, line in _tokens(text, first_line) if token.startswith(str(error))), None)
-        raise SyntaxFault(f"{error} is not a JSON number; use a finite number or null", line) from None
+        lines = (line for token, line in _tokens(text, first_line) if token.startswith(str(error).split()[0]))
+        raise SyntaxFault(str(error), next(lines, None)) from None
     # Python rejects integers with thousands of digits.
     except ValueError as error:
         raise SyntaxFault(f"invalid JSON: {error}") from None
 
 
-def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def unwrapped(value: Json) -> Iterator[dict[str, Json]]:
+    """Yield an object and those it wraps as its only value, or JSON text, apart from names and reasons."""
+    for _ in range(_MOST_WRAPPERS):
+        if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
+            with suppress(SyntaxFault, RecursionError):
+                # Lone surrogates cannot be written to a file.
+                text = json.dumps(parse_json(value), ensure_ascii=False)
+                value = json.loads(text.encode("utf-8", "replace"))
+        if isinstance(value, list) and len(value) == 1:
+            value = value[0]
+        if not isinstance(value, dict):
+            return
+        yield value
+        inner = [v for k, v in value.items() if type(v) in (dict, list) or fold_name(str(k)) not in _BESIDE]
+        value = inner[0] if len(inner) == 1 else None
+
+
+def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the pairs as a dict; a repeated key raises `ValueError`."""
     found = dict(pairs)
     if len(found) != len(pairs):
-        raise _RepeatedKeyError
+        repeated = Counter(key for key, _ in pairs).most_common(1)[0][0]
+        raise _RepeatedKeyError(f"the key {repeated[:80]!r} appears twice")
     return found
 
 
-def _refuse_number(word: str) -> NoReturn:
-    raise _NumberError(word)
-
-
-def _finite(digits: str) -> float:
-    number = float(digits)
-    if math.isinf(number):
-        _refuse_number(digits)
+def _finite(word: str) -> float:
+    number = float(word)
+    if not math.isfinite(number):
+        raise _NumberError(f"{word[:20]} is not a JSON number; use a finite number or null")
     return number
 
 
-# A shared decoder: `json.loads` with hooks would create a new one each time.
-_DECODER: Final = json.JSONDecoder(
-    object_pairs_hook=_unique_keys, parse_constant=_refuse_number, parse_float=_finite
+# Shared decoders: `json.loads` with hooks would create a new one each time.
+_DECODER, LENIENT_DECODER = (
+    json.JSONDecoder(
+        object_pairs_hook=unique_keys, parse_constant=_finite, parse_float=_finite, strict=strict
+    )
+    for strict in (True, False)
 )
 
 
