@@ -392,8 +392,8 @@ CaseFailUnder = Annotated[
 CaseMaxLost = Annotated[
     float,
     max_lost_option(
-        "With junit and --fail-under: report an item as an error if more than this fraction of its verdicts "
-        f"was lost or assumed.  [default: {MAX_LOST}]"
+        "With junit: report the unfinished items and, with --fail-under, each item as an error if more than "
+        f"this fraction of the verdicts was lost, assumed or not judged.  [default: {MAX_LOST}]"
     ),
 ]
 
@@ -411,7 +411,7 @@ def export(
 
     Only finished items are exported; Markdown pages and JUnit reports begin with the number of unfinished
     ones. In CSV files, texts that a spreadsheet would evaluate as formulas are prefixed with '. In a JUnit
-    report, each item is a test case, and an item without a score is an error.
+    report, each item is a test case, and an item without a score is an error, as are unfinished items.
 
     \b
     Examples:
