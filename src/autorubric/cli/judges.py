@@ -130,7 +130,8 @@ def compare(
     found = autorubric.metrics.compare_run(result, labels.labelled(result, truth), rng=seed)
     if not found.n_items:
         raise ArgumentError(
-            f"{run} has no labels, so judges cannot be compared; pass the labelled dataset with --dataset"
+            f"{run} has no labels, so judges cannot be compared; pass the labelled dataset with --dataset, "
+            "or merge a label table into it first: autorubric labels merge DATASET FILE -o labelled.jsonl"
         )
     print_result(lambda: {"run": str(run), "comparison": found.to_dict()}, found.blocks, as_json=as_json)
     return Exit.DONE
