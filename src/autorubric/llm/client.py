@@ -100,10 +100,8 @@ def _answer(question: ModelQuestion[T], reply: ModelReply) -> T | None:
     if reply.refusal is not None:
         return None
     if reply.reasoning and _is_empty(reply.text):
-        raise ReplyError(
-            "the reply's content is empty; only its reasoning (`reasoning_content` or `reasoning`) has text, which "
-            "is not a finished answer; switch thinking off on the server, or allow more tokens"
-        )
+        only = "the reply's content is empty; only `reasoning_content` or `reasoning` has text, not finished"
+        raise ReplyError(f"{only}; switch thinking off on the server, or allow more tokens")
     if reply.finish_reason == "length" and question.schema is not None and "{" not in reply.text:
         # A bare `1` may be the beginning of `10`.
         raise ReplyError("there is no JSON object in it")

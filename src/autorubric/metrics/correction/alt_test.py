@@ -125,10 +125,8 @@ class AltTestResult(ResultBase):
     @property
     def _widened_gap(self) -> Estimate:
         """The gap, whose interval contains both cases of the judge's abstentions."""
-        if self.abstention_gaps is None:
-            return self.gap
-        as_errors, as_right = self.abstention_gaps
-        return widen(self.gap, as_right, as_errors)
+        errors, right = self.abstention_gaps or (self.gap, self.gap)
+        return widen(self.gap, right, errors)
 
     def _sentence(self) -> str:
         rate, gap = self.winning_rate, self._widened_gap
