@@ -243,30 +243,27 @@ def _why_never(gate: MetricGate, found: autorubric.metrics.MetricsResult) -> str
         return ""
     if gate.criterion is None and (_value(gate._replace(low=False), found)[0] or 0) > 1 - 1e-9:
         return "; this is what a judge without errors reaches on these labels, so label more items"
-    is_met, kind = gate.figure == "sensitivity", autorubric.metrics.CriterionMetrics
-    own = [one for one in found.per_criterion if gate.criterion in (None, one.name) and isinstance(one, kind)]
-    counts = [n for one in own if (n := one.support_true if is_met else one.n_samples - one.support_true)]
-    if gate.figure not in ("sensitivity", "specificity") or not counts:
+    if gate.figure not in ("sensitivity", "specificity"):
         return ""
-    name = f"{gate.figure}_ci"
-    ends = getattr(own[0], name) if gate.criterion else getattr(found, f"criterion_{name}")
+    met, kind = gate.figure == "sensitivity", autorubric.metrics.CriterionMetrics
+    own = [one for one in found.per_criterion if gate.criterion in (None, one.name) and isinstance(one, kind)]
+    counts = [n for one in own if (n := one.support_true if met else one.n_samples - one.support_true)]
+    ends = getattr(found, f"criterion_{gate.figure}_ci")
     level = ends.confidence if ends else 0.95
+    z = normal_quantile(level)
 
     def reached(n: float) -> float:
-        quantile = normal_quantile(level) if gate.criterion else t_quantile(level, max(n, 2.0) - 1)
-        return wilson_ends(1.0, n, quantile)[0]
+        return wilson_ends(1.0, n, z if gate.criterion else t_quantile(level, max(n, 2.0) - 1))[0]
 
     # The effective number of items of a mean is at most this one.
-    best = reached(len(counts) ** 2 / sum(1 / n for n in counts))
+    best = reached(len(counts) ** 2 / sum(1 / n for n in counts)) if counts else 1.0
     if best >= gate.least:
         return ""
-    text = (
-        f"; with {sum(counts)} answered items labelled {'MET' if is_met else 'UNMET'}, a judge without errors"
-    )
+    text = f"; with {sum(counts)} answered items labelled {'MET' if met else 'UNMET'}, a judge without errors"
     if gate.least >= 1 or len(counts) > 1:
         return f"{text} reaches {'at most ' if len(counts) > 1 else ''}{best:.3f}"
-    needed = math.ceil(normal_quantile(level) ** 2 * gate.least / (1 - gate.least))
-    needed = next(n for n in itertools.count(needed) if reached(n) >= gate.least)
+    some = itertools.count(math.ceil(z**2 * gate.least / (1 - gate.least)))
+    needed = next(n for n in some if reached(n) >= gate.least)
     return f"{text} reaches {best:.3f}; label at least {needed} such items"
 
 
