@@ -182,6 +182,7 @@ def test_labels_of_a_part_correct_the_whole(cli: Cli, rubric: str) -> None:
         if at < 40:
             items[-1]["ground_truth"] = truth
         said = {**truth, "capital": "MET"} if at % 8 == 1 else truth
+        said = {**said, "rude": "CANNOT_ASSESS"} if at % 10 == 0 else said
         rows["mild", name] = said
     content = {"name": "capitals", "rubric": rubric, "items": items}
     Path("half.json").write_text(json.dumps(content), encoding="utf-8")
@@ -193,11 +194,13 @@ def test_labels_of_a_part_correct_the_whole(cli: Cli, rubric: str) -> None:
     capital = found["per_criterion"]["capital"]
     assert capital["raw"]["value"] > capital["value"]["value"] == pytest.approx(0.5, abs=0.03)
     shown = cli("judges", "audit", "experiments/half", "--only", "corrected_score").out
-    assert "labelled items (of 60)" in shown
+    shown = " ".join(shown.split())
+    assert "on 40 labelled items, the mean score is" in shown and "items with abstentions 6" in shown
+    assert "on the 97% of cells they answered (6 of 60 items have abstentions)" in shown
 
 
 def test_people_let_the_panel_stand_in_or_not(cli: Cli, rubric: str) -> None:
-    """Three people, who agree, on 32 items: a judge that says as they do passes on each criterion."""
+    """Three people agree on 32 items: a judge that agrees passes; with nine errors, neither is shown."""
     names = [f"i{at:02}" for at in range(32)]
     of = {name: LABELS["abcd"[at % 4]] for at, name in enumerate(names)}
     items = [
@@ -218,7 +221,15 @@ def test_people_let_the_panel_stand_in_or_not(cli: Cli, rubric: str) -> None:
     for one in tests["per_criterion"].values():
         assert one["passed"] is True and set(one["per_annotator"]) == {"ann", "bo", "cy"}
     shown = cli("judges", "audit", "experiments/rated", "--only", "alt_test").out
-    assert shown.startswith("The panel may replace an annotator on 3 of 3 tested criteria.")
+    assert shown.startswith("The panel may replace an annotator on 3 of 3 tested criteria (epsilon 0.2).")
+    said = [of[name]["capital"] for name in names]
+    swapped = {one: next(other for other in said if other != one) for one in said}
+    errs = [swapped[one] if at < 9 else one for at, one in enumerate(said)]
+    votes = {("same", name): of[name] | {"capital": one} for name, one in zip(names, errs, strict=True)}
+    write_votes(Path("errs.csv"), votes)
+    cli("eval", "rated.json", "--judge", "recorded:errs.csv#same", "--name", "errs")
+    shown = " ".join(cli("judges", "audit", "experiments/errs", "--only", "alt_test").out.split())
+    assert "on 2 of 3 tested criteria (epsilon 0.2) and cannot on 0; for 1, neither is shown (n = 32" in shown
 
 
 def test_one_item_is_decided(cli: Cli, graded: str) -> None:

@@ -205,6 +205,11 @@ def test_metrics_take_labels_from_a_table(cli: Cli, dataset: str, votes: str, tm
     wide = write_wide(tmp_path / "wide.csv", {"ada": {}, "bob": {}, "cy": {("a", "capital"): "UNMET"}})
     found = cli("metrics", "experiments/bare", "--labels", wide, "--json").json["metrics"]
     assert found["criterion_accuracy"] == 1.0
+    # A cell that nobody could assess has a label without an answer, which the judge answered.
+    unsure = {("a", "capital"): "CANNOT_ASSESS"}
+    wide = write_wide(tmp_path / "wide.csv", {"ada": unsure, "bob": unsure})
+    found = cli("metrics", "experiments/bare", "--labels", wide, "--json").json["metrics"]
+    assert found["na_stats"]["answered_na"] == 1
     (tmp_path / "wide.csv").write_text("item_id,criterion,ada\na,capitol,MET\n", encoding="utf-8")
     refused = cli("metrics", "experiments/bare", "--labels", wide)
     assert refused.code == 2 and "capital" in refused.err

@@ -104,8 +104,8 @@ def graded(cli: Cli, folder: Path, labels: list[str], said: list[str]) -> str:
     rows = [f"i{at},apology,judge,llm,{one}" for at, one in enumerate(said)]
     text = "\n".join(["item_id,criterion,rater,rater_type,value", *rows])
     (folder / "v.csv").write_text(text, encoding="utf-8")
-    assert cli("eval", "d.json", "--judge", "recorded:v.csv#judge", "--name", "r").code == 0
-    return "experiments/r"
+    assert cli("eval", "d.json", "--judge", "recorded:v.csv#judge", "--name", f"r{len(said)}").code == 0
+    return f"experiments/r{len(said)}"
 
 
 @pytest.mark.parametrize(
@@ -129,6 +129,20 @@ def test_a_bound_that_labels_cannot_reach_says_so(
     done = cli("metrics", graded(cli, tmp_path, labels, labels), "--fail-under", gate)
     assert done.code == (1 if reason else 0)
     assert reason in done.err
+
+
+def test_a_mean_that_labels_cannot_bring_above_a_bound_says_so(cli: Cli, tmp_path: Path, run: str) -> None:
+    """A judge with errors on the only criterion, and one on the mean over criteria."""
+    labels = ["MET", "UNMET"] * 30
+    path = graded(cli, tmp_path, labels, ["UNMET", "MET", *labels[2:]])
+    done = cli("metrics", path, "--fail-under", "tpr.low=.9")
+    reaches = "; with 30 answered items labelled MET, a judge without errors reaches 0.878; label at least 38"
+    assert done.code == 1 and reaches in done.err.replace("\n", " ")
+    assert "without errors" not in cli("metrics", path, "--fail-under", "tpr.low=.87").err
+    needed = cli("metrics", graded(cli, tmp_path, ["MET"] * 38, ["MET"] * 38), "--fail-under", "tpr.low=.9")
+    assert needed.code == 0
+    mean = cli("metrics", run, "--fail-under", "tnr.low=.99").err.replace("\n", " ")
+    assert "answered items labelled UNMET, a judge without errors reaches at most 0." in mean
 
 
 @pytest.mark.parametrize("gate", ["accuracy=.9", "kappa=.9", "accuracy@apology=.9", "kappa.low=.5"])

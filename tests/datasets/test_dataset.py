@@ -332,7 +332,7 @@ def test_truth_without_a_rubric() -> None:
         ("cites", ["MET", "yes", "no"], "MET"),
         ("cites", ["MET", "UNMET"], None),
         ("cites", ["CANNOT_ASSESS", "CANNOT_ASSESS", "no"], "UNMET"),
-        ("cites", ["CANNOT_ASSESS"], None),
+        ("cites", ["CANNOT_ASSESS"], "CANNOT_ASSESS"),
         ("depth", ["low", "high", "HIGH"], "high"),
         ("depth", ["low", "low", "high", "high", "mid"], "mid"),
         ("depth", ["NA", "NA", "low"], "NA"),
@@ -365,7 +365,7 @@ def test_ground_truth_goes_before_ratings() -> None:
         (Points(name="c"), [3, {"points": 4, "explanation": "x"}, 9], 4),
         (Share(name="c"), [0.25, 0.5], 0.375),
         (Points(name="c"), [{"cannot_assess": True}, 7], 7.0),
-        (Points(name="c"), [{"cannot_assess": True}], None),
+        (Points(name="c"), [{"cannot_assess": True}], "CANNOT_ASSESS"),
     ],
 )
 def test_centre_of_raters_on_an_interval_level(

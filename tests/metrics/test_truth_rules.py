@@ -99,6 +99,8 @@ def rows_of(dataset: RubricDataset) -> list[dict[str, Any]]:
         ("median", ["NA", "best"], "best"),
         ("mode", ["NA", "best"], None),
         ("mode", ["CANNOT_ASSESS", "best"], "best"),
+        ("mode", ["CANNOT_ASSESS", "CANNOT_ASSESS"], "CANNOT_ASSESS"),
+        ("mean", ["CANNOT_ASSESS"], "CANNOT_ASSESS"),
         (None, ["low", "low", "best", "best"], "low"),
     ],
 )

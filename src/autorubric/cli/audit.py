@@ -16,13 +16,13 @@ from autorubric.metrics.audit.panel import panel_audit
 from autorubric.metrics.audit.variance import VarianceComponents, variance_components
 from autorubric.metrics.correction.alt_test import AltAbstain, run_alt_tests
 from autorubric.metrics.correction.decision import decision
-from autorubric.metrics.correction.score import CorrectedScore, corrected_score
+from autorubric.metrics.correction.score import corrected_score
 from autorubric.metrics.summaries.judge_report import judge_report
 from autorubric.metrics.summaries.report_result import JudgeReport
 from autorubric.runs.result import EvalResult
 from autorubric.scoring.report_builder import GradingPolicy
 from autorubric.scoring.reports import verdicts_by_judge
-from autorubric.support.blocks import Block, Cell, TableBlock, TextBlock
+from autorubric.support.blocks import Block, Cell, TableBlock
 from autorubric.support.reading_errors import list_first
 
 NO_LABELS: Final = "no item has a label; pass the labelled dataset with --dataset"
@@ -170,7 +170,7 @@ class Audit:
             return PartResult(reason=str(error))
         if found.n_labelled >= found.n_items:
             return PartResult(reason="every judged item has labels; no correction is needed")
-        return PartResult(_corrected_blocks(found), found.to_dict())
+        return PartResult(found.blocks(), found.to_dict())
 
 
 def _why_no_components(found: VarianceComponents) -> str | None:
@@ -190,24 +190,3 @@ def _without_criteria(report: JudgeReport) -> dict[str, Any]:
         for name in ("per_criterion", "per_human", "in_place_per_criterion"):
             del found["human_ceiling"][name]
     return found
-
-
-def _corrected_blocks(found: CorrectedScore) -> list[Block]:
-    shown = {"corrected": found.score, "as judged": found.raw, "labelled items only": found.labelled_only}
-    rows: list[tuple[Cell, ...]] = [
-        (name, one.value, one.low, one.high, one.n, one.reason or "") for name, one in shown.items()
-    ]
-    rows += [
-        (f"{name}, corrected (as judged {one.raw:.3f})", one.value.value, one.value.low, one.value.high,
-         one.n_calibration, one.reason or "")
-        for name, one in found.per_criterion.items()
-    ]  # fmt: skip
-    if found.score.value is None:
-        opening = f"The mean score cannot be corrected for the judges' errors ({found.score.reason})."
-    else:
-        opening = (
-            f"The mean score is {found.raw:.3f} as judged, and {found.score:.3f} after correcting for the "
-            f"judges' errors, estimated from {found.n_labelled} labelled items (of {found.n_items})."
-        )
-    columns = ("figure", "estimate", "low", "high", "n", "reason")
-    return [TextBlock(text=opening), TableBlock(title="Corrected score", columns=columns, rows=tuple(rows))]

@@ -235,7 +235,7 @@ def _sentences(found: SummaryFigures, judges: Sequence[tuple[str, RaterMetrics]]
     told = compare_in_words(
         gap,
         above=f"Most lenient: {lenient}",
-        otherwise=f"Which judge is the most lenient is not shown. The largest bias is that of {lenient}",
+        otherwise=f"No judge is clearly the most lenient. The largest bias is that of {lenient}",
         quantity=f"{first[0]} minus {second[0]}",
     )
     yield f"{told}."

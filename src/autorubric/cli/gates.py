@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -236,22 +237,34 @@ def _below(value: float, least: float) -> str:
 
 def _why_never(gate: MetricGate, found: autorubric.metrics.MetricsResult) -> str:
     """Say that the labels are too few for a lower bound; empty if they are not, or if that is unknown."""
-    # The bound of a mean over criteria is known only for the judge's own errors.
-    if gate.low and gate.criterion is None and (_value(gate._replace(low=False), found)[0] or 0) > 1 - 1e-9:
+    from autorubric.metrics.core.intervals import normal_quantile, t_quantile, wilson_ends  # load scipy
+
+    if not gate.low:
+        return ""
+    if gate.criterion is None and (_value(gate._replace(low=False), found)[0] or 0) > 1 - 1e-9:
         return "; this is what a judge without errors reaches on these labels, so label more items"
-    own = next((one for one in found.per_criterion if one.name == gate.criterion), None)
-    if not gate.low or not isinstance(own, autorubric.metrics.CriterionMetrics):
+    if gate.figure not in ("sensitivity", "specificity"):
         return ""
-    label, n, ends = "MET", own.support_true, own.sensitivity_ci
-    if gate.figure == "specificity":
-        label, n, ends = "UNMET", own.n_samples - own.support_true, own.specificity_ci
+    met, kind = gate.figure == "sensitivity", autorubric.metrics.CriterionMetrics
+    own = [one for one in found.per_criterion if gate.criterion in (None, one.name) and isinstance(one, kind)]
+    counts = [n for one in own if (n := one.support_true if met else one.n_samples - one.support_true)]
+    ends = getattr(found, f"criterion_{gate.figure}_ci")
     level = ends.confidence if ends else 0.95
-    best = autorubric.metrics.wilson(n, n, confidence_level=level).low
-    if best is None or best >= gate.least:
+    z = normal_quantile(level)
+
+    def reached(n: float) -> float:
+        return wilson_ends(1.0, n, z if gate.criterion else t_quantile(level, max(n, 2.0) - 1))[0]
+
+    # The effective number of items of a mean is at most this one.
+    best = reached(len(counts) ** 2 / sum(1 / n for n in counts)) if counts else 1.0
+    if best >= gate.least:
         return ""
-    needed = math.ceil(n * (1 / best - 1) * gate.least / (1 - gate.least)) if gate.least < 1 else None
-    more = f"; label at least {needed} such items" if needed else ""
-    return f"; with {n} answered items labelled {label}, a judge without errors reaches {best:.3f}{more}"
+    text = f"; with {sum(counts)} answered items labelled {'MET' if met else 'UNMET'}, a judge without errors"
+    if gate.least >= 1 or len(counts) > 1:
+        return f"{text} reaches {'at most ' if len(counts) > 1 else ''}{best:.3f}"
+    some = itertools.count(math.ceil(z**2 * gate.least / (1 - gate.least)))
+    needed = next(n for n in some if reached(n) >= gate.least)
+    return f"{text} reaches {best:.3f}; label at least {needed} such items"
 
 
 def _value(gate: MetricGate, found: autorubric.metrics.MetricsResult) -> tuple[float | None, str]:

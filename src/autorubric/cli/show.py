@@ -411,7 +411,7 @@ def export(
 
     Only finished items are exported; Markdown pages and JUnit reports begin with the number of unfinished
     ones. In CSV files, texts that a spreadsheet would evaluate as formulas are prefixed with '. In a JUnit
-    report, each item is a test case, and an item without a score is an error.
+    report, each item is a test case, and an item without a score is an error, as are unfinished items.
 
     \b
     Examples:

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Final, Literal, NamedTuple, Self, TypeAlias, 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, field_validator
 
 from autorubric.criteria.base import BaseCriterion
-from autorubric.criteria.values import Answer, Level, Submission
+from autorubric.criteria.values import Answer, CriterionVerdict, Level, Submission
 from autorubric.errors import ArgumentError, ReplyError
 from autorubric.rubric.rubric import Rubric
 from autorubric.support.field_types import NonEmptyText
@@ -241,8 +241,9 @@ TruthRule: TypeAlias = Literal["mode", "majority", "median", "mean"]
 - `"median"`: the middle label, which is the lower of two middle options or the mean of two middle numbers.
 - `"mean"`: the mean of numbers, or the option nearest to the mean value (the lower of two equally near ones).
 
-The last two rules always result in a label if a rater gave an answer. CANNOT_ASSESS is ignored. NA counts
-like any other label for the first two rules; for the last two, it must outnumber the answers to be chosen.
+The last two rules always result in a label if a rater gave an answer. CANNOT_ASSESS is ignored, unless
+all raters gave it. NA counts like any other label for the first two rules; for the last two, it must
+outnumber the answers to be chosen.
 """
 
 _NEAR = 1e-12
@@ -254,8 +255,10 @@ def truth_answer(
 ) -> Answer | None:
     """Combine raters' answers on a categorical criterion, or return None if the rule selects no answer."""
     votes = [one for one in answers if not one.cannot_assess]
+    if not votes:
+        return next(iter(answers), None)
     rule = rule or ("median" if level == "ordinal" else "mean" if level == "interval" else "mode")
-    if rule in ("mode", "majority") or not votes:
+    if rule in ("mode", "majority"):
         return _most_frequent(votes, strict=rule == "majority")
     said_na, rated = [one for one in votes if one.na], [one for one in votes if not one.na]
     if len(said_na) > len(rated):
@@ -382,12 +385,12 @@ def truth_of(item: DataItem, rubric: Rubric | None, rule: TruthRule | None) -> d
 
 
 def truth_label(labels: Sequence[Json], criterion: BaseCriterion | None, rule: TruthRule | None) -> Json:
-    """Combine several raters' labels, or return None if the rule selects none or all raters abstained."""
+    """Combine several raters' labels, or return None if the rule selects none."""
     if criterion is None:
         # Without a scale, unparsed labels are compared.
         return _agreed_code([Answer(code=label) for label in labels], "nominal", (), rule, "without a rubric")
     answers = [answer for label in labels if (answer := criterion.parse_truth(label)) is not None]
-    if not criterion.part_fields:
+    if not criterion.part_fields or all(answer.abstains for answer in answers):
         return _truth_on(criterion, answers, rule)
     rows = [criterion.part_answers(answer) for answer in answers if not answer.abstains]
     agreed = {
@@ -419,6 +422,8 @@ def _agreed_code(
 
 
 def _code(answer: Answer) -> Json:
+    if answer.cannot_assess:
+        return CriterionVerdict.CANNOT_ASSESS.value
     return answer.label if answer.code is None else answer.code
 
 

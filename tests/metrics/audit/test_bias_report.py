@@ -413,7 +413,7 @@ def test_wrong_labels_that_look_like_leniency_are_not_named() -> None:
     assert number(bias.explained_by) in (0.04, 0.05, 0.06, 0.07)
     assert number(bias.adjusted_p_value) < 0.001 and number(bias.cautious_p_value) > 0.05
     opening = report.summary().splitlines()[0]
-    assert opening.startswith("No bias is shown") and "points of pass rate" in opening
+    assert opening.startswith("No bias is shown") and "] in pass rate, adjusted p" in opening
     assert f"{bias.explained_by:.0%} wrong labels suffice to explain it" in opening
     assert (report.wrong_labels.source, report.wrong_labels.estimate.reason) == ("judges", "no_ratings")
 

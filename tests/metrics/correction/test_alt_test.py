@@ -136,8 +136,12 @@ def test_a_judge_that_does_not_pass_is_not_called_worse_without_evidence() -> No
     found = alt_test(judge, people, epsilon=0.05)
     assert found.passed is False and found.smallest_gap is not None
     assert "replace an annotator is not shown" in found.summary() and "n = 30" in found.summary()
-    most = f"can only show a mean d (annotator minus judge) of at most {0.05 - found.smallest_gap:.3f}."
-    assert most in found.summary()
+    most = found.smallest_gap - 0.05
+    needs = f"passes only if it is closer to the others than the annotator on at least {100 * most:.1f}% more"
+    assert f"{needs} items (mean d at most -{most:.3f})." in found.summary()
+    # Items that nobody else labelled do not count.
+    more = alt_test([*judge, *judge], [*people, *([None] * 3 for _ in judge)], epsilon=0.05)
+    assert (more.gap.n, more.gap.low) == (30, found.gap.low)
     # A mean difference lower by the gap wins against two of the three, at Benjamini and Yekutieli's level.
     assert number(found.gap.low) < 0.05 < 0.05 + found.smallest_gap
     wrong = alt_test([0] * 35, [[1, 1, 1]] * 35)
@@ -227,7 +231,7 @@ def test_what_is_no_answer_is_missing() -> None:
     people = [[words[i % 4], *row[1:]] if 10 <= i < 20 else row for i, row in enumerate(humans)]
     blank = [None if i < 12 else one for i, one in enumerate(judge)]
     holes = [[None, *row[1:]] if 10 <= i < 20 else row for i, row in enumerate(humans)]
-    bounded = {"passed", "abstention_gaps"}
+    bounded = {"passed", "abstention_gaps", "abstention_rates"}
     figures = [alt_test(*one).to_dict() for one in ((said, people), (blank, holes))]
     assert figures[0]["abstention_gaps"] is not None and figures[1]["abstention_gaps"] is None
     same = [{name: one for name, one in each.items() if name not in bounded} for each in figures]
@@ -281,9 +285,18 @@ def test_a_judge_that_abstains_is_judged_on_the_items_it_answered() -> None:
     assert found.winning_rate == 1
     assert found.passed is False
     assert "replace an annotator is not shown" in found.summary()
-    assert "its abstentions as errors 0.300 and as right answers 0.000" in found.summary()
+    cases = (
+        "abstentions as errors against {} of 3 (mean d {}) and as right answers against 3 of 3 (mean d 0.0"
+    )
+    assert cases.format(0, "0.300") in found.summary()
     few = alt_test([*truth[:58], "NA", "NA"], humans)
-    assert few.passed and "errors 0.033 and as right answers 0.000" in few.summary()
+    assert few.passed and cases.format(3, "0.033") in few.summary()
+    # Wrong on half of 40 answers; with 60 abstentions as right answers, mean d is below epsilon.
+    half = [*["yes", "no", "no", "yes"] * 10, *["CANNOT_ASSESS"] * 60]
+    found = alt_test(half, [[one] * 3 for one in ["yes", "no"] * 50], epsilon=0.2)
+    _, right = found.abstention_gaps or (found.gap, found.gap)
+    assert number(found.gap.low) > 0.2 > number(right.low)
+    assert "replace an annotator is not shown" in found.summary() and "cannot" not in found.summary()
 
 
 @pytest.mark.parametrize("word", ["NA", "CANNOT_ASSESS"])

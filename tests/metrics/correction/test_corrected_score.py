@@ -142,7 +142,8 @@ def test_abstentions_are_a_third_answer(method: Any) -> None:
         0,
     )
     assert f"items with abstentions {n_abstained}" in " ".join(found.summary().split())
-    assert f"on the {100 - n_abstained / 5:.0f}% of items they answered" in found.summary()
+    share = f"on the {100 - n_abstained / 5:.0f}% of cells they answered"
+    assert f"{share} ({n_abstained} of 500 items have abstentions)" in found.summary()
 
 
 def test_item_scores_keep_the_labels_of_abstentions() -> None:
@@ -246,7 +247,9 @@ def test_summary_says_the_score_first() -> None:
     graded, dataset, _, _ = two_criteria(120, 60, seed=5)
     found = corrected_score(graded, dataset)
     lines = found.summary().splitlines()
-    assert lines[1].startswith(f"Corrected with rogan-gladen, the mean score is {found.score:.3f} [")
+    assert lines[1].startswith(
+        f"Corrected with rogan-gladen on 60 labelled items, the mean score is {found.score:.3f} ["
+    )
     assert lines[1].endswith(f"the judges' own mean is {found.raw:.3f}.")
     assert sum(line.strip().startswith(("clear", "fault")) for line in lines) == 2
     refused = corrected_score(*few_options(seed=3)).summary()

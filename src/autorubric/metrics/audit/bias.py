@@ -109,9 +109,9 @@ class BiasReport(ResultBase):
         # Unadjusted p-values break ties between adjusted ones.
         cautious, p, judge, kind, bias = min(tested, key=lambda one: (*one[:2], one[4].p_value or 0.0))
         what = f"{judge}'s {BIASES[kind].split(' (')[0]}: {format_estimate(bias.effect)}"
-        if kind != "position_lean":
-            what += f", that is {100 * float(bias.effect):+.1f} points of pass rate"
-        what += f", adjusted p {p_text(p)} (Holm, {len(tested)} tests over judges and kinds of bias)"
+        what += "" if kind == "position_lean" else " in pass rate"
+        n_tests = f"{len(tested)} test{'s' if len(tested) > 1 else ''}"
+        what += f", adjusted p {p_text(p)} (Holm, {n_tests} over judges and kinds of bias)"
         if bias.explained_by:
             what += f". {bias.explained_by:.0%} wrong labels suffice to explain it"
             what += f"; {self.wrong_labels.describe()}"

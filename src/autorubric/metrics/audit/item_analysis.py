@@ -130,8 +130,8 @@ class ItemAnalysis(ResultBase):
         told = compare_in_words(
             difference_of(following.discrimination, weakest.discrimination),
             above=f"Check {weakest.name} {place}: it has the weakest correlation with the rest, {r}",
-            otherwise=f"The weakest correlation with the rest is not shown: {weakest.name} has {r}, not "
-            f"distinguishable from {following.name}",
+            otherwise=f"No criterion clearly has the weakest correlation with the rest: {weakest.name} has "
+            f"{r}, not distinguishable from {following.name}",
             quantity=f"{following.name} minus {weakest.name}",
         )
         return f"{dead}{told}."

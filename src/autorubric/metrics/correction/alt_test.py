@@ -103,6 +103,7 @@ class AltTestResult(ResultBase):
         abstain: Whether abstentions were excluded or treated as a category.
         abstention_gaps: The gap with the judge's excluded abstentions as errors, which agree with nobody, and
             as right answers, which are those of the others that agree with most; None if there are none.
+        abstention_rates: The winning rate in the same two cases.
     """
 
     winning_rate: Estimate
@@ -117,25 +118,30 @@ class AltTestResult(ResultBase):
     n_answered: int
     abstain: AltAbstain = "exclude"
     abstention_gaps: tuple[Estimate, Estimate] | None = None
+    abstention_rates: tuple[Estimate, Estimate] | None = None
 
     _heading: ClassVar[str] = "Alternative annotator test"
 
+    @property
+    def _widened_gap(self) -> Estimate:
+        """The gap, whose interval contains both cases of the judge's abstentions."""
+        errors, right = self.abstention_gaps or (self.gap, self.gap)
+        return widen(self.gap, right, errors)
+
     def _sentence(self) -> str:
+        rate, gap = self.winning_rate, self._widened_gap
         if self.passed is None:
             return f"No annotator could be tested: each needs {LEAST_ITEMS} items that others also labelled."
-        tested = [one for one in self.per_annotator.values() if one.wins is not None]
-        won = sum(bool(one.wins) for one in tested)
         condition = answered_in_words(self.n_answered, self.n_items, "items")
-        wins = f"it wins against {won} of {len(tested)}"
+        wins = f"it wins against {_won_of(rate)}"
         count = f" (at least half are needed; epsilon {self.epsilon:g})"
-        advantage, gap = f"advantage {describe_estimate(self.advantage)}", self.gap
-        if self.abstention_gaps is not None:
-            worst, best = self.abstention_gaps
-            gap = widen(gap, worst, best)
-            count += f", annotator's advantage minus judge's with its abstentions as errors {worst:.3f}"
-            count += f" and as right answers {best:.3f}"
+        if self.abstention_rates and self.abstention_gaps:
+            cases = zip(self.abstention_rates, self.abstention_gaps, strict=True)
+            errors, right = (f"against {_won_of(won)} (mean d {mean:.3f})" for won, mean in cases)
+            count += f"; with its abstentions as errors {errors} and as right answers {right}"
+        count += f", advantage {describe_estimate(self.advantage)}."
         if self.passed:
-            return f"The judge may replace an annotator{condition}: {wins}{count}, {advantage}."
+            return f"The judge may replace an annotator{condition}: {wins}{count}"
         verdict = compare_in_words(
             gap,
             above="The judge cannot replace an annotator",
@@ -144,11 +150,14 @@ class AltTestResult(ResultBase):
             reference=self.epsilon,
             quantity="annotator's advantage minus judge's",
         )
-        verdict = f"{verdict}: {wins}{condition}{count}, {advantage}."
-        if self.smallest_gap is None or 2 * won >= len(tested) or side_of(gap, self.epsilon) == "above":
+        verdict = f"{verdict}: {wins}{condition}{count}"
+        if self.smallest_gap is None or float(rate) >= PASS_AT or side_of(gap, self.epsilon) == "above":
             return verdict
         most = round(self.epsilon - self.smallest_gap, 3) + 0
-        return f"{verdict} These items can only show a mean d (annotator minus judge) of at most {most:.3f}."
+        sides = ("it", "the annotator") if most < 0 else ("the annotator", "it")
+        share = f"at {'least' if most < 0 else 'most'} {100 * abs(most):.1f}% more items"
+        needs = f"{sides[0]} is closer to the others than {sides[1]} on {share} (mean d at most {most:.3f})"
+        return f"{verdict} With these items, the judge passes only if {needs}."
 
     def _tables(self) -> list[Block]:
         rows: list[tuple[Cell, ...]] = [
@@ -185,7 +194,7 @@ def alt_test(
     winning rate ω is the fraction of annotators that the judge wins against; the test is passed if ω is at
     least 0.5. The advantage ρ is the mean of W_f, averaged over annotators. A judge that does not pass is not
     shown to be worse: the summary says "cannot" only if the interval of the mean d is above ε, and otherwise
-    the largest mean d that these items could have shown to be below ε. A judge that abstains passes, or
+    the mean d below which the judge would have passed with these items. A judge that abstains passes, or
     "cannot", only if that also holds with its abstentions as errors and as right answers.
 
     With fewer than five items in favour of either side, the t test would pass a judge at the limit too often
@@ -253,20 +262,16 @@ def alt_test(
     abstained &= np.isnan(table[0]) & (np.count_nonzero(~np.isnan(table[1:]), axis=0) > 1)
     tests, advantage, gap = compare(np.zeros_like(abstained))
     cases = [compare(abstained, right=right) for right in (False, True)] if abstained.any() else []
-    tested = [j for j, one in enumerate(tests) if one.p_value is not None]
-    needed = math.ceil(PASS_AT * len(tested))
+    rate, *rates = (_winning_rate(each, epsilon) for each in (tests, *(case[0] for case in cases)))
+    tested = rate.value is not None
+    needed = math.ceil(PASS_AT * rate.n)
     gaps = sorted(one.smallest_gap for one in tests if one.smallest_gap is not None)
-    method = f"winning rate (alt-test, epsilon {epsilon:g})"
-    rate = Estimate.undefined("too_few_units", method=method)
-    if tested:
-        rate = Estimate(_winning_share(tests), n=len(tested), method=method)
-    passes = [_winning_share(each) >= PASS_AT for each in (tests, *(case[0] for case in cases))]
     return AltTestResult(
         winning_rate=rate,
         advantage=advantage,
         gap=gap,
         smallest_gap=gaps[needed - 1] if 0 < needed <= len(gaps) else None,
-        passed=all(passes) if tested else None,
+        passed=all(float(one) >= PASS_AT for one in (rate, *rates)) if tested else None,
         per_annotator={one.name: one for one in tests},
         epsilon=epsilon,
         score=score,
@@ -274,13 +279,20 @@ def alt_test(
         n_answered=int(np.count_nonzero(~np.isnan(table[0]))),
         abstain=abstain,
         abstention_gaps=(cases[0][2], cases[1][2]) if cases and tested else None,
+        abstention_rates=(rates[0], rates[1]) if rates and tested else None,
     )
 
 
-def _winning_share(tests: Iterable[AnnotatorTest]) -> float:
-    """Return the fraction of the tested annotators that the judge wins against; 0 if none was tested."""
-    wins = [one.wins for one in tests if one.wins is not None]
-    return sum(wins) / len(wins) if wins else 0.0
+def _winning_rate(tests: Iterable[AnnotatorTest], epsilon: float) -> Estimate:
+    """Return the fraction of the tested annotators that the judge wins against."""
+    wins, method = [one.wins for one in tests if one.wins is not None], f"(alt-test, epsilon {epsilon:g})"
+    if not wins:
+        return Estimate.undefined("too_few_units", method=f"winning rate {method}")
+    return Estimate(sum(wins) / len(wins), n=len(wins), method=f"winning rate {method}")
+
+
+def _won_of(rate: Estimate) -> str:
+    return f"{round(float(rate) * rate.n)} of {rate.n}"
 
 
 def _answer_or_abstention(label: Any) -> Any:
@@ -424,7 +436,9 @@ def _estimate_mean(
         auto="percentile",
         on_table=False,
     )
-    return estimate(figure, row_units(rows, cluster), options)
+    kept = rows[:, 1::2].any(axis=1)
+    members = None if cluster is None else renumber(cluster[kept])
+    return estimate(figure, row_units(rows[kept], members), options)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -438,25 +452,37 @@ class AltTests(ResultBase):
         if not tested:
             return "No criterion could be tested: no annotator labelled 30 items that others also labelled."
         passed = sum(bool(one.passed) for one in tested)
-        first = f"The panel may replace an annotator on {passed} of {len(tested)} tested criteria."
-        failed = sum(not one.passed and side_of(one.gap, one.epsilon) == "above" for one in tested)
-        rest = len(tested) - passed - failed
-        return first if passed == len(tested) else f"{first} It cannot on {failed}; {rest} show neither."
+        rest = [one for one in tested if not one.passed and side_of(one._widened_gap, one.epsilon) != "above"]
+        text = f"The panel may replace an annotator on {passed} of {len(tested)} tested criteria"
+        text += f" (epsilon {tested[0].epsilon:g})"
+        if passed < len(tested):
+            text += f" and cannot on {len(tested) - passed - len(rest)}"
+        if rest:
+            text += f"; for {len(rest)}, neither is shown (n = {_range_of([one.gap.n for one in rest])}"
+            gaps = [one.smallest_gap for one in rest if one.smallest_gap is not None]
+            text += f", smallest gap {_range_of(gaps, '.3f')})" if gaps else ")"
+        return f"{text}."
 
     def _tables(self) -> list[Block]:
         rows: list[tuple[Cell, ...]] = [
             (
-                name, sum(test.wins is not None for test in one.per_annotator.values()),
-                one.winning_rate.value, one.advantage.value, one.advantage.low, one.advantage.high,
-                one.passed, one.winning_rate.reason or "",
+                name, one.winning_rate.n, one.winning_rate.value,
+                one.abstention_rates[0].value if one.abstention_rates else None,
+                one.advantage.value, one.advantage.low, one.advantage.high, one.passed, one.smallest_gap,
+                one.winning_rate.reason or "",
             )
             for name, one in self.per_criterion.items()
         ]  # fmt: skip
         columns = (
-            "criterion", "people tested", "winning rate", "advantage", "low", "high", "passed", "reason",
+            "criterion", "people tested", "winning rate", "abstentions as errors", "advantage", "low", "high",
+            "passed", "smallest gap", "reason",
         )  # fmt: skip
         title = "Alternative annotator test of the panel"
         return [TableBlock(title=title, columns=columns, rows=tuple(rows))]
+
+
+def _range_of(numbers: list[Any], form: str = "") -> str:
+    return " to ".join(dict.fromkeys(f"{end:{form}}" for end in (min(numbers), max(numbers))))
 
 
 def run_alt_tests(

@@ -119,8 +119,15 @@ class CorrectedScore(ResultBase):
     _heading: ClassVar[str] = "Corrected score"
 
     def _sentence(self) -> str:
-        judged = "undefined" if self.raw.value is None else f"{self.raw.value:.3f}"
-        judged += answered_in_words(self.n_items - self.n_abstained, self.n_items, "items", "they")
+        judged = "undefined"
+        if self.raw.value is not None:
+            counts, units = [(one.raw.n, one.n) for one in self.per_criterion.values()], "cells"
+            if not counts:
+                counts, units = [(self.raw.n, self.n_items)], "items"
+            n_answered, n = map(sum, zip(*counts, strict=True))
+            judged = f"{self.raw.value:.3f}{answered_in_words(n_answered, n, units, 'they')}"
+        if self.n_abstained:
+            judged += f" ({self.n_abstained} of {self.n_items} items have abstentions)"
         if self.score.value is None:
             text = f"The mean score could not be corrected ({self.reason}); the judges' own mean is {judged}."
             if self.reason != "too_few_labels":
@@ -128,8 +135,8 @@ class CorrectedScore(ResultBase):
             return f"{text} Label more items, or pass a labelled run of the same judges as calibration."
         without = "" if self.score.low is not None or not self.score.reason else f" ({self.score.reason})"
         return (
-            f"Corrected with {self.method}, the mean score is {describe_estimate(self.score)}{without}; the "
-            f"judges' own mean is {judged}."
+            f"Corrected with {self.method} on {self.n_labelled} labelled items, the mean score is "
+            f"{describe_estimate(self.score)}{without}; the judges' own mean is {judged}."
         )
 
     def _tables(self) -> list[Block]:

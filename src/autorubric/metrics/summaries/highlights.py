@@ -190,7 +190,7 @@ def _headline_sentences(
         told = compare_in_words(
             difference_of(on_each[following], on_each[weakest]),
             above=f"The weakest criterion is {weakest}: {figures}",
-            otherwise=f"The weakest criterion is not shown: {weakest} has {figures}, not distinguishable "
+            otherwise=f"No criterion is clearly the weakest: {weakest} has {figures}, not distinguishable "
             f"from {following}",
             quantity=f"{following} minus {weakest}",
         )
@@ -273,8 +273,8 @@ def _best_judge_sentences(raters: Mapping[str, RaterReport], name: HeadlineName,
     told = compare_in_words(
         difference,
         above=f"The best of {len(ranked)} single judges is {ranked[0]}, with a {mean}",
-        otherwise=f"The best of {len(ranked)} single judges is not shown: {ranked[0]} has a {mean}, not "
-        f"distinguishable from {ranked[1]}",
+        otherwise=f"None of the {len(ranked)} single judges is clearly the best: {ranked[0]} has a {mean}, "
+        f"not distinguishable from {ranked[1]}",
         quantity=f"{ranked[0]} minus {ranked[1]}",
     )
     return [f"{told}. Selecting the best of several overstates its quality."]
