@@ -20,6 +20,7 @@ from autorubric import (
     EvalConfig,
     EvalResult,
     EvalRunner,
+    JudgeError,
     JudgeReply,
     JudgeSpec,
     Rubric,
@@ -204,8 +205,8 @@ FIRST = {"apple": "MET"}
 @pytest.mark.parametrize(
     ("votes", "missing"),
     [
-        # A panel: nobody voted on six cells.
-        ({("a", "i0"): BOTH, **{("b", f"i{at}"): BOTH if at < 7 else {} for at in range(10)}}, "6 of 22"),
+        # A panel: nobody of two voted on six cells.
+        ({("a", "i0"): BOTH, **{("b", f"i{at}"): BOTH if at < 7 else {} for at in range(10)}}, "12 of 28"),
         # The only judge is due on every item.
         ({("a", f"i{at}"): BOTH if at < 7 else FIRST for at in range(10)}, "3 of 20"),
     ],
@@ -222,6 +223,33 @@ def test_cells_without_any_vote_are_lost(
     assert compared.code == 3 and f"the run: {missing} verdicts" in compared.err
     told = cli("show", folder, "--json").json["verdicts"]
     assert told["lost_cause"] == "no judge voted on this criterion"
+    audited = cli("judges", "audit", folder, "--only", "report", "--json").json["verdicts"]
+    assert audited.pop("panel")["lost"] == sum(one["lost"] for one in audited.values())
+
+
+class _Failing(_Judge):
+    """Fails on the items from `stops_at` on."""
+
+    async def ask(self, request: JudgeRequest) -> JudgeReply:
+        if int(request.item_id[1:]) >= self.stops_at:
+            raise JudgeError("no answer")
+        return JudgeReply(answer="MET")
+
+
+def test_verdicts_without_votes_count_once_per_judge(cli: Cli) -> None:
+    """As on unfinished items: two judges owe two verdicts on a changed criterion, and on a failed item."""
+    _runner("whole", [_Judge("one"), _Judge("two")], _dataset()).run_sync()
+    changed = Rubric([Criterion(name="apple", requirement="r"), Criterion(name="pear", requirement="s")])
+    rescored = EvalResult.from_experiment("experiments/whole").rescore(changed)
+    assert (rescored.verdicts.asked, rescored.verdicts.lost) == (80, 40)
+    report = rescored.item_results[0].report
+    assert report is not None and report.verdicts.lost == 2
+    grader = CriterionGrader(judges=[_Judge("one"), _Failing("two", 15)], on_failure="raise")
+    config = EvalConfig(experiment_name="failed", show_progress=False)
+    failed = EvalRunner(_dataset(), grader, config).run_sync()
+    assert (failed.failed_items, failed.verdicts.asked, failed.verdicts.lost) == (5, 80, 20)
+    measured = cli("metrics", "experiments/failed", "--fail-under", "accuracy=.5")
+    assert measured.code == 3 and "20 of 80 verdicts (25.0%)" in measured.err
 
 
 def test_a_judge_of_a_panel_need_not_vote_everywhere(cli: Cli) -> None:

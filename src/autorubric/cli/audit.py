@@ -62,9 +62,7 @@ class Audit:
         reports = [one.report for one in self._result.item_results if one.report is not None]
         by_judge, panel = verdicts_by_judge(reports), self._result.verdicts
         if lost := panel.asked - VerdictCounts.sum(one.verdicts for one in reports).asked:
-            by_judge["items without a report"] = VerdictCounts(
-                asked=lost, lost=lost, lost_cause=panel.lost_cause
-            )
+            by_judge["items without a report"] = VerdictCounts.all_lost(lost, panel.lost_cause)
         return {"panel": panel, **by_judge}
 
     @property

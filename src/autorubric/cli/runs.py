@@ -116,7 +116,8 @@ def labelled_verdicts(
     for item in result.item_results:
         names = labelled_names(result.dataset.item_id(item.item_idx))
         if item.report is None:
-            counts.append(VerdictCounts(asked=len(names), lost=len(names), lost_cause=item.error))
+            due = result.item_results.due(item.item_idx)
+            counts.append(VerdictCounts.all_lost(sum(due.get(name, 0) for name in names), item.error))
         else:
             counts += [one.verdicts for one in item.report.report if one.name in names]
     for position, due in result.item_results.unfinished():

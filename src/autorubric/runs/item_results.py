@@ -14,7 +14,7 @@ from autorubric.criteria.values import Submission, VerdictCounts
 from autorubric.datasets.dataset import RubricDataset
 from autorubric.grading.base import GradingTask
 from autorubric.runs.index import OpenLog, RunIndex, opened_logs
-from autorubric.runs.items import GradedItem, ItemResult, ItemTally, outcome_of
+from autorubric.runs.items import ItemResult, ItemTally, outcome_of
 from autorubric.runs.lines import StoredItem
 from autorubric.runs.manifest import ITEMS, SNAPSHOT, VOTES
 from autorubric.runs.notices import Notices
@@ -156,7 +156,11 @@ class StoredResults(View[ItemResult]):
         finished = set(self.positions)
         for position, _ in enumerate(self.dataset.items):
             if position not in finished:
-                yield position, self._reusable.due(position)
+                yield position, self.due(position)
+
+    def due(self, position: int) -> Mapping[str, int]:
+        """Return how many verdicts on an item are due, by criterion."""
+        return self._reusable.due(position)
 
     def lines(self) -> Iterator[StoredItem]:
         """Yield the stored figures of each item, without its votes, in the order in which items finished."""
@@ -197,8 +201,7 @@ class StoredResults(View[ItemResult]):
     def _counts_of(self, line: StoredItem) -> VerdictCounts:
         if not line.raised:
             return self._report(line.position, line, Notices()).verdicts
-        task = grading_task(self.dataset, line.position)
-        return GradedItem.of_error(task, line.position, line.error or "").verdicts or VerdictCounts()
+        return VerdictCounts.all_lost(sum(self.due(line.position).values()), line.error)
 
     def messages(self) -> list[str]:
         """Return notices about lost, assumed and partly informed verdicts without reading any votes."""
@@ -238,7 +241,16 @@ class StoredResults(View[ItemResult]):
     ) -> EnsembleEvaluationReport:
         task = grading_task(self.dataset, position)
         stored = [vote for _, vote in self._index.votes(line.item_id, line, logs)]
-        return self._build(task, self._reusable.select(position, task, stored, notices), line)
+        report = self._build(task, self._reusable.select(position, task, stored, notices), line)
+        if all(one.votes for one in report.report):
+            return report
+        # Criteria whose question has changed have no votes; the whole panel's verdicts on them are lost.
+        due = self.due(position)
+        for at, one in enumerate(report.report):
+            if not one.votes and one.verdicts.lost:
+                counts = VerdictCounts.all_lost(due[one.name], one.verdicts.lost_cause)
+                report.report[at] = replace(one, verdicts=counts)
+        return replace(report, verdicts=VerdictCounts.sum(one.verdicts for one in report.report))
 
     def criterion_reports(self) -> Iterator[tuple[int, list[EnsembleCriterionReport] | None]]:
         """Yield position and criterion reports of each item; None if grading raised an error."""

@@ -11,6 +11,7 @@ from autorubric.criteria.base import BaseCriterion, criterion_from_dict, criteri
 from autorubric.criteria.values import CriterionVerdict, NamedList, VerdictCounts
 from autorubric.errors import TokenUsage
 from autorubric.scoring.votes import (
+    NO_VOTE,
     Decision,
     DecisionStatus,
     JudgeVote,
@@ -119,9 +120,9 @@ class EnsembleCriterionReport:
             by_judge.setdefault(vote.judge_id, []).append(vote)
         if self.status == "not_applicable":
             return dict.fromkeys(by_judge, VerdictCounts())
-        is_alone = len(by_judge) == 1
+        is_unjudged = self.verdicts.lost_cause == NO_VOTE
         return {
-            judge: count_verdicts(votes, assumes=assumes, of_panel=is_alone)
+            judge: count_verdicts(votes, assumes=assumes, of_panel=is_unjudged)
             for judge, votes in by_judge.items()
         }
 
