@@ -103,6 +103,9 @@ def test_unfinished_items_are_no_results(cli: Cli, stopped: str) -> None:
     votes = cli("export", stopped, "--format", "jsonl", "--table", "votes").out.splitlines()
     voted = {line["item_id"] for line in map(json.loads, votes) if line["sample"] is not None}
     assert voted == {"i0", "i1", "i2", "i3"}
+    assert HEADLINE in cli("score", stopped, "--aggregation", "any").out.splitlines()[0]
+    rescored = cli("score", stopped, "--aggregation", "any", "--json").json
+    assert (rescored["total_items"], rescored["unfinished_items"]) == (4, 16)
     assert cli("report", stopped, "-o", "page.html").code == 0
     assert f"<title>cut: {HEADLINE} · " in Path("page.html").read_text(encoding="utf-8")
     assert cli("show", stopped, "--item", "i3").code == 0
@@ -110,8 +113,9 @@ def test_unfinished_items_are_no_results(cli: Cli, stopped: str) -> None:
     assert unfinished.code == 2 and "item 'i4' is unfinished; resume the run" in unfinished.err
     state = RunPage(Path(stopped), None, {}, "viewer").state()
     assert (state["done"], state["total"]) == (4, 20)
-    audited = cli("judges", "audit", stopped, "--only", "report", "--json").json["verdicts"]["panel"]
-    assert (audited["asked"], audited["not_judged"]) == (16, 64)
+    audited = cli("judges", "audit", stopped, "--only", "report", "--json").json["verdicts"]
+    counts = {judge: (one["asked"], one["not_judged"]) for judge, one in audited.items()}
+    assert counts == {"panel": (16, 64), "one": (8, 32), "two": (8, 32)}
 
 
 def test_junit_counts_unfinished_items(cli: Cli, stopped: str) -> None:

@@ -182,7 +182,7 @@ class RunWriter:
         """Store the result of grading an item."""
         under_way = self._under_way.pop(done.item_id)
         if done.raised:
-            n_due = sum(self._opened.reusable.due(done.position).values())
+            n_due = sum(map(Counter.total, self._opened.reusable.due(done.position).values()))
             done = replace(done, verdicts=VerdictCounts.all_lost(n_due, done.error))
         if not under_way.again:
             self._finished += 1
