@@ -16,6 +16,7 @@ from autorubric.metrics import (
     panel_audit,
     variance_components,
 )
+from autorubric.runs.escalation import CascadeCell, EscalationCurve, operating_point
 from benchmarks.false_words._rows import Row
 
 _TARGET = 0.8
@@ -129,6 +130,45 @@ def _report_says(
     rows = _judged(rng, n, errors, n_criteria)
     found = judge_report(rows, scales=Binary(), n_resamples=200, rng=_seed(rng))
     return any(words in line and "is not shown" not in line for line in found.summary().splitlines()[:12])
+
+
+def _threshold(
+    rng: np.random.Generator, *, n: int, loss: float, accuracy: float, is_reached: bool
+) -> bool | None:
+    """Whether a threshold is returned that reaches the accuracy, or does not.
+
+    The strong panel is right at the rate .95, the first one at .95 - loss × (1 - confidence).
+    """
+    confidence = rng.integers(0, 41, n) / 40
+    right = [rng.random(n) < rate for rate in (0.95 - loss * (1 - confidence), 0.95)]
+    cells = [
+        CascadeCell(
+            item_id=f"i{at}",
+            criterion="c",
+            confidence=float(confidence[at]),
+            level="binary",
+            probability=None,
+            first=str(right[0][at]),
+            strong=str(right[1][at]),
+            truth="True",
+            first_votes=1,
+            strong_votes=1,
+            first_cost=None,
+            strong_cost=None,
+            states_cost=False,
+        )
+        for at in range(n)
+    ]
+    points = tuple(operating_point(cells, at / 40) for at in range(41))
+    curve = EscalationCurve(
+        points=points, first_accuracy=points[0].accuracy, strong_accuracy=points[0].strong_accuracy
+    )
+    threshold = curve.threshold_for(accuracy)
+    if threshold is None:
+        return None
+    levels = np.arange(41) / 40
+    true_rate = 0.95 - loss * np.where(levels < threshold, 0, 1 - levels).mean()
+    return bool(true_rate >= accuracy) is is_reached
 
 
 _COMPARED = ("The panel is better", "The panel is worse")
@@ -261,5 +301,14 @@ ROWS: tuple[Row, ...] = (
         claim="one is said to be the weakest",
         kind="false word",
         world=partial(_report_says, n=50, errors=[0.2], n_criteria=2, words=_WEAKEST),
+    ),
+    *(
+        Row(
+            name=f"words: threshold of a cascade for {accuracy:g}, first panel {loss:.0%} worse, 300 items",
+            claim=f"a threshold is returned that {'reaches' if is_reached else 'misses'} the accuracy",
+            kind="power" if is_reached else "false word",
+            world=partial(_threshold, n=300, loss=loss, accuracy=accuracy, is_reached=is_reached),
+        )
+        for loss, accuracy, is_reached in ((0.0, 0.951, False), (0.3, 0.88, True))
     ),
 )

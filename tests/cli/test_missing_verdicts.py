@@ -20,6 +20,7 @@ from autorubric import (
     EvalConfig,
     EvalResult,
     EvalRunner,
+    JudgeError,
     JudgeReply,
     JudgeSpec,
     Rubric,
@@ -102,6 +103,9 @@ def test_unfinished_items_are_no_results(cli: Cli, stopped: str) -> None:
     votes = cli("export", stopped, "--format", "jsonl", "--table", "votes").out.splitlines()
     voted = {line["item_id"] for line in map(json.loads, votes) if line["sample"] is not None}
     assert voted == {"i0", "i1", "i2", "i3"}
+    assert HEADLINE in cli("score", stopped, "--aggregation", "any").out.splitlines()[0]
+    rescored = cli("score", stopped, "--aggregation", "any", "--json").json
+    assert (rescored["total_items"], rescored["unfinished_items"]) == (4, 16)
     assert cli("report", stopped, "-o", "page.html").code == 0
     assert f"<title>cut: {HEADLINE} · " in Path("page.html").read_text(encoding="utf-8")
     assert cli("show", stopped, "--item", "i3").code == 0
@@ -109,8 +113,9 @@ def test_unfinished_items_are_no_results(cli: Cli, stopped: str) -> None:
     assert unfinished.code == 2 and "item 'i4' is unfinished; resume the run" in unfinished.err
     state = RunPage(Path(stopped), None, {}, "viewer").state()
     assert (state["done"], state["total"]) == (4, 20)
-    audited = cli("judges", "audit", stopped, "--only", "report", "--json").json["verdicts"]["panel"]
-    assert (audited["asked"], audited["not_judged"]) == (16, 64)
+    audited = cli("judges", "audit", stopped, "--only", "report", "--json").json["verdicts"]
+    counts = {judge: (one["asked"], one["not_judged"]) for judge, one in audited.items()}
+    assert counts == {"panel": (16, 64), "one": (8, 32), "two": (8, 32)}
 
 
 def test_junit_counts_unfinished_items(cli: Cli, stopped: str) -> None:
@@ -205,8 +210,8 @@ FIRST = {"apple": "MET"}
 @pytest.mark.parametrize(
     ("votes", "missing"),
     [
-        # A panel: nobody voted on six cells.
-        ({("a", "i0"): BOTH, **{("b", f"i{at}"): BOTH if at < 7 else {} for at in range(10)}}, "6 of 22"),
+        # A panel: nobody of two voted on six cells.
+        ({("a", "i0"): BOTH, **{("b", f"i{at}"): BOTH if at < 7 else {} for at in range(10)}}, "12 of 28"),
         # The only judge is due on every item.
         ({("a", f"i{at}"): BOTH if at < 7 else FIRST for at in range(10)}, "3 of 20"),
     ],
@@ -223,6 +228,33 @@ def test_cells_without_any_vote_are_lost(
     assert compared.code == 3 and f"the run: {missing} verdicts" in compared.err
     told = cli("show", folder, "--json").json["verdicts"]
     assert told["lost_cause"] == "no judge voted on this criterion"
+    audited = cli("judges", "audit", folder, "--only", "report", "--json").json["verdicts"]
+    assert audited.pop("panel")["lost"] == sum(one["lost"] for one in audited.values())
+
+
+class _Failing(_Judge):
+    """Fails on the items from `stops_at` on."""
+
+    async def ask(self, request: JudgeRequest) -> JudgeReply:
+        if int(request.item_id[1:]) >= self.stops_at:
+            raise JudgeError("no answer")
+        return JudgeReply(answer="MET")
+
+
+def test_verdicts_without_votes_count_once_per_judge(cli: Cli) -> None:
+    """As on unfinished items: two judges owe two verdicts on a changed criterion, and on a failed item."""
+    _runner("whole", [_Judge("one"), _Judge("two")], _dataset()).run_sync()
+    changed = Rubric([Criterion(name="apple", requirement="r"), Criterion(name="pear", requirement="s")])
+    rescored = EvalResult.from_experiment("experiments/whole").rescore(changed)
+    assert (rescored.verdicts.asked, rescored.verdicts.lost) == (80, 40)
+    report = rescored.item_results[0].report
+    assert report is not None and report.verdicts.lost == 2
+    grader = CriterionGrader(judges=[_Judge("one"), _Failing("two", 15)], on_failure="raise")
+    config = EvalConfig(experiment_name="failed", show_progress=False)
+    failed = EvalRunner(_dataset(), grader, config).run_sync()
+    assert (failed.failed_items, failed.verdicts.asked, failed.verdicts.lost) == (5, 80, 20)
+    measured = cli("metrics", "experiments/failed", "--fail-under", "accuracy=.5")
+    assert measured.code == 3 and "20 of 80 verdicts (25.0%)" in measured.err
 
 
 def test_a_judge_of_a_panel_need_not_vote_everywhere(cli: Cli) -> None:

@@ -167,6 +167,18 @@ def test_the_threshold_for_an_accuracy_escalates_least(world: World, tmp_path: P
     assert curve.thresholds_for(1.01) == {"a": 1.0, "b": 1.0}
 
 
+def test_a_threshold_above_one_that_fails_is_not_chosen(world: World, tmp_path: Path) -> None:
+    """Where the strong judge fails on what the cheap one knows best, no lower threshold is sure."""
+    opposite = {"MET": "UNMET", "UNMET": "MET"}
+    sure = {cell: answer for cell, (answer, confidence) in world.cheap.said.items() if confidence == 0.95}
+    wrong = {cell: (opposite[answer], None) for cell, answer in sure.items()}
+    world.strong.said = {**world.strong.said, **wrong}
+    curve = calibrate_escalation(full_run(world, tmp_path))
+    assert [point.threshold for point in curve.points if (point.accuracy.low or 0) >= 0.8] == [0.85, 0.95]
+    assert curve.threshold_for(0.8) is None
+    assert (curve.threshold_for(0.8, sure=False) or 0) <= 0.85
+
+
 def test_many_confidences_are_thinned(tmp_path: Path) -> None:
     """At most 101 thresholds are tried, the ends among them."""
     rng = random.Random(1)

@@ -61,10 +61,10 @@ class Audit:
         """Return verdict counts by judge, and for `panel` and, if there are any, `items without a report`."""
         reports = [one.report for one in self._result.item_results if one.report is not None]
         by_judge, panel = verdicts_by_judge(reports), self._result.verdicts
+        for judge, n in self._result.item_results.not_judged.items():
+            by_judge[judge] = by_judge.get(judge, VerdictCounts()) + VerdictCounts(not_judged=n)
         if lost := panel.asked - VerdictCounts.sum(one.verdicts for one in reports).asked:
-            by_judge["items without a report"] = VerdictCounts(
-                asked=lost, lost=lost, lost_cause=panel.lost_cause
-            )
+            by_judge["items without a report"] = VerdictCounts.all_lost(lost, panel.lost_cause)
         return {"panel": panel, **by_judge}
 
     @property

@@ -108,20 +108,22 @@ def labelled_verdicts(
     truths = {labelled.item_id(at): labelled.item_truth(at) or {} for at in range(len(labelled))}
     counts = []
 
-    def labelled_names(item_id: str) -> set[str]:
-        labels = truths.get(item_id, {})
+    def labelled_names(position: int) -> set[str]:
+        labels = truths.get(result.dataset.item_id(position), {})
         names = {name for name, label in labels.items() if label is not None}
         return names if criterion is None else names & {criterion}
 
+    def n_due(position: int) -> int:
+        due = result.item_results.due(position)
+        return sum(due[name].total() for name in labelled_names(position) & due.keys())
+
     for item in result.item_results:
-        names = labelled_names(result.dataset.item_id(item.item_idx))
         if item.report is None:
-            counts.append(VerdictCounts(asked=len(names), lost=len(names), lost_cause=item.error))
+            counts.append(VerdictCounts.all_lost(n_due(item.item_idx), item.error))
         else:
+            names = labelled_names(item.item_idx)
             counts += [one.verdicts for one in item.report.report if one.name in names]
-    for position, due in result.item_results.unfinished():
-        names = labelled_names(result.dataset.item_id(position))
-        counts.append(VerdictCounts(not_judged=sum(due.get(name, 0) for name in names)))
+    counts.append(VerdictCounts(not_judged=sum(map(n_due, result.item_results.unfinished()))))
     return VerdictCounts.sum(counts)
 
 

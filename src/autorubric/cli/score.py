@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -37,6 +36,7 @@ from autorubric.cli.panel import (
 from autorubric.cli.runs import mean_score, new_run_name, report_stop, run_counts, run_resumable
 from autorubric.errors import ArgumentError
 from autorubric.scoring.policies import CannotAssessConfig, CannotAssessStrategy
+from autorubric.scoring.reports import run_headline
 from autorubric.support.blocks import Block, ScalarBlock, TableBlock, TextBlock
 
 _MOST_SHOWN = 20
@@ -127,8 +127,9 @@ def score(
 
     The run folder is not changed. Criteria whose question has changed have no votes; a notice lists them.
 
-    With --json, prints an object with the keys run, mean_score, mean_score_before, verdicts (as for `eval`),
-    notices and items (id, score, before and error of each).
+    With --json, prints an object with the keys run, mean_score_before, total_items, successful_items,
+    partly_scored_items, failed_items, unfinished_items, mean_score, verdicts (as for `eval`), notices and
+    items (id, score, before and error of each).
 
     \b
     Examples:
@@ -165,7 +166,7 @@ def _blocks(before: autorubric.EvalResult, after: autorubric.EvalResult) -> list
     # The largest changes come first, since readers look for them.
     changed.sort(key=lambda row: -abs((row[2] or 0.0) - (row[1] or 0.0)))
     figures = ScalarBlock(
-        title=f"Run {after.experiment_name}, rescored",
+        title=f"Run {run_headline(after.experiment_name, len(pairs), after.unfinished_items)}, rescored",
         figures=(
             ("items", len(pairs)),
             ("changed scores", len(changed)),
@@ -177,11 +178,9 @@ def _blocks(before: autorubric.EvalResult, after: autorubric.EvalResult) -> list
     )
     if not changed:
         return [figures]
-    rows = tuple(islice(changed, _MOST_SHOWN))
-    blocks: list[Block] = [figures, TableBlock(columns=("item", "before", "after"), rows=rows)]
-    if len(changed) > _MOST_SHOWN:
-        blocks.append(TextBlock(text=f"and {len(changed) - _MOST_SHOWN} more; --json lists all"))
-    return blocks
+    table = TableBlock(columns=("item", "before", "after"), rows=tuple(changed[:_MOST_SHOWN]))
+    more = TextBlock(text=f"and {len(changed) - _MOST_SHOWN} more; --json lists all")
+    return [figures, table, *([more] if len(changed) > _MOST_SHOWN else ())]
 
 
 def _json(run: Path, before: autorubric.EvalResult, after: autorubric.EvalResult) -> dict[str, Any]:
@@ -189,8 +188,7 @@ def _json(run: Path, before: autorubric.EvalResult, after: autorubric.EvalResult
     return {
         "run": str(run),
         "mean_score_before": mean_score(before),
-        "mean_score": mean_score(after),
-        "verdicts": after.verdicts.to_dict(),
+        **run_counts(after),
         "notices": list(after.notices),
         "items": [
             {"id": item, "score": new, "before": old, "error": ids.get(item)}

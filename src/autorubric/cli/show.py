@@ -184,7 +184,7 @@ def _find_item(result: autorubric.EvalResult, item: str) -> ItemResult:
     for place, position in enumerate(result.item_results.positions):
         if result.dataset.item_id(position) == item:
             return result.item_results[place]
-    if any(result.dataset.item_id(position) == item for position, _ in result.item_results.unfinished()):
+    if any(result.dataset.item_id(position) == item for position in result.item_results.unfinished()):
         raise ArgumentError(f"item {item!r} is unfinished; resume the run")
     ids = [result.dataset.item_id(position) for position in result.item_results.positions]
     raise ArgumentError(f"item {item!r} is not in the run; {_similar_ids(item, ids)}")

@@ -47,9 +47,9 @@ class VerdictCounts:
     """Verdict counts by outcome; instances can be added with `+`.
 
     There is one verdict per item, criterion, judge and sample, and `asked` always equals
-    `answered + abstained + lost + assumed`. A criterion on which no judge of the panel has a vote counts as
-    one lost verdict. Votes skipped because they could not change the result, and votes on criteria that do
-    not apply, are not counted.
+    `answered + abstained + lost + assumed`. If no judge of the panel has a vote on a criterion, all verdicts
+    on it are lost. Votes skipped because they could not change the result, and votes on criteria that do not
+    apply, are not counted.
 
     Attributes:
         asked: Verdicts requested from judges.
@@ -94,6 +94,11 @@ class VerdictCounts:
     def exceeds(self, max_lost: float) -> bool:
         """Return whether the fraction of missing verdicts exceeds `max_lost`, which is in [0, 1]."""
         return (self.missing_share or 0.0) > max_lost
+
+    @classmethod
+    def all_lost(cls, n: int, cause: str | None) -> VerdictCounts:
+        """Return the counts of `n` lost verdicts with one cause."""
+        return cls(asked=n, lost=n, lost_cause=cause)
 
     @classmethod
     def sum(cls, counts: Iterable[VerdictCounts]) -> VerdictCounts:

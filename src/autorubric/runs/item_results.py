@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from array import array
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -14,7 +15,7 @@ from autorubric.criteria.values import Submission, VerdictCounts
 from autorubric.datasets.dataset import RubricDataset
 from autorubric.grading.base import GradingTask
 from autorubric.runs.index import OpenLog, RunIndex, opened_logs
-from autorubric.runs.items import GradedItem, ItemResult, ItemTally, outcome_of
+from autorubric.runs.items import ItemResult, ItemTally, outcome_of
 from autorubric.runs.lines import StoredItem
 from autorubric.runs.manifest import ITEMS, SNAPSHOT, VOTES
 from autorubric.runs.notices import Notices
@@ -116,6 +117,7 @@ class StoredResults(View[ItemResult]):
         self._index = index
         self.dataset = dataset  # the graded dataset
         self._reusable = reusable
+        self.due = reusable.due  # returns how many verdicts on an item are due, by criterion and judge
         self._build = build
         # Computed lines of items that have no line in the folder, or no valid one.
         self._made: dict[int, StoredItem] = {}
@@ -149,14 +151,16 @@ class StoredResults(View[ItemResult]):
     def _at(self, place: int) -> ItemResult:
         return self._result(self.positions[place])
 
-    def unfinished(self) -> Iterator[tuple[int, Mapping[str, int]]]:
-        """Yield the position of each unfinished item, and how many verdicts are due by criterion."""
-        if len(self) == len(self._index.current):
-            return
+    def unfinished(self) -> Iterator[int]:
+        """Yield the position of each unfinished item."""
         finished = set(self.positions)
-        for position, _ in enumerate(self.dataset.items):
-            if position not in finished:
-                yield position, self._reusable.due(position)
+        if len(finished) < len(self._index.current):
+            yield from (at for at, _ in enumerate(self.dataset.items) if at not in finished)
+
+    @cached_property
+    def not_judged(self) -> Counter[str]:
+        """Number of verdicts that are due on unfinished items, by judge."""
+        return sum((own for at in self.unfinished() for own in self.due(at).values()), Counter[str]())
 
     def lines(self) -> Iterator[StoredItem]:
         """Yield the stored figures of each item, without its votes, in the order in which items finished."""
@@ -176,8 +180,7 @@ class StoredResults(View[ItemResult]):
     @cached_property
     def verdicts(self) -> VerdictCounts:
         """Counts of the verdicts of all items by outcome, computed from stored votes where necessary."""
-        not_judged = sum(sum(due.values()) for _, due in self.unfinished())
-        return self._count_verdicts.verdicts + VerdictCounts(not_judged=not_judged)
+        return self._count_verdicts.verdicts + VerdictCounts(not_judged=self.not_judged.total())
 
     @property
     def partly_scored(self) -> int:
@@ -197,8 +200,7 @@ class StoredResults(View[ItemResult]):
     def _counts_of(self, line: StoredItem) -> VerdictCounts:
         if not line.raised:
             return self._report(line.position, line, Notices()).verdicts
-        task = grading_task(self.dataset, line.position)
-        return GradedItem.of_error(task, line.position, line.error or "").verdicts or VerdictCounts()
+        return VerdictCounts.all_lost(sum(map(Counter.total, self.due(line.position).values())), line.error)
 
     def messages(self) -> list[str]:
         """Return notices about lost, assumed and partly informed verdicts without reading any votes."""
@@ -238,7 +240,13 @@ class StoredResults(View[ItemResult]):
     ) -> EnsembleEvaluationReport:
         task = grading_task(self.dataset, position)
         stored = [vote for _, vote in self._index.votes(line.item_id, line, logs)]
-        return self._build(task, self._reusable.select(position, task, stored, notices), line)
+        report = self._build(task, self._reusable.select(position, task, stored, notices), line)
+        # Criteria whose question has changed have no votes; the whole panel's verdicts on them are lost.
+        for at, one in enumerate(report.report):
+            if not one.votes and one.verdicts.lost:
+                lost = VerdictCounts.all_lost(self.due(position)[one.name].total(), one.verdicts.lost_cause)
+                report.report[at] = replace(one, verdicts=lost)
+        return replace(report, verdicts=VerdictCounts.sum(one.verdicts for one in report.report))
 
     def criterion_reports(self) -> Iterator[tuple[int, list[EnsembleCriterionReport] | None]]:
         """Yield position and criterion reports of each item; None if grading raised an error."""
@@ -348,8 +356,8 @@ class StoredResults(View[ItemResult]):
             due = self._reusable.due(position, of_all=True)
             if is_new_rubric and stored is not None:
                 # Criteria that have changed have no votes, which a notice says.
-                due |= {one.name: 0 for one in report.report if not one.votes}
-            if any(len(one.votes) < due[one.name] for one in report.report):
+                due |= {one.name: Counter() for one in report.report if not one.votes}
+            if any(len(one.votes) < due[one.name].total() for one in report.report):
                 # The run stopped within the item, and the score of a part of the votes is not its score.
                 continue
             if stored is None and is_penalised:

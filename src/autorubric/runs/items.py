@@ -95,8 +95,7 @@ class GradedItem:
         votes_cast: int = 0,
         duration_seconds: float = 0.0,
     ) -> GradedItem:
-        """Return the result for an item whose grading failed; one verdict per criterion counts as lost."""
-        n_criteria = len(task.rubric.names)
+        """Return the result for an item whose grading failed, without counts of verdicts."""
         return cls(
             item_id=task.item_id,
             position=position,
@@ -104,7 +103,6 @@ class GradedItem:
             raised=True,
             votes_cast=votes_cast,
             duration_seconds=duration_seconds,
-            verdicts=VerdictCounts(asked=n_criteria, lost=n_criteria, lost_cause=error),
         )
 
     @property

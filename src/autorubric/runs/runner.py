@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
+from autorubric.criteria.values import VerdictCounts
 from autorubric.datasets.dataset import RubricDataset
 from autorubric.errors import ArgumentError, ItemFailedError, RunError, RunWriteError
 from autorubric.grading.base import key_of
@@ -180,6 +181,9 @@ class RunWriter:
     def finish(self, done: GradedItem) -> None:
         """Store the result of grading an item."""
         under_way = self._under_way.pop(done.item_id)
+        if done.raised:
+            n_due = sum(map(Counter.total, self._opened.reusable.due(done.position).values()))
+            done = replace(done, verdicts=VerdictCounts.all_lost(n_due, done.error))
         if not under_way.again:
             self._finished += 1
             if done.item_id in self._failed_on:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from array import array
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import MISSING, Field, fields, replace
@@ -23,6 +24,7 @@ from autorubric.datasets.dataset import RubricDataset
 from autorubric.datasets.item import DataItem
 from autorubric.errors import FileError, ReplyError
 from autorubric.grading.base import GradingTask, VoteKey, key_of
+from autorubric.judges.base import CHECK_JUDGE_ID
 from autorubric.rubric.rubric import Rubric
 from autorubric.runs.differences import ItemDigests, VoteDigests, basis_of, mapping_in
 from autorubric.runs.lines import StoredItem, StoredVote, line_of_vote, parse_vote, votes_changed
@@ -315,18 +317,19 @@ class ReusableVotes:
         rubric = self._dataset.get_item_rubric(position)
         return self._digests.item(self._dataset.item_fingerprint(position), rubric)
 
-    def due(self, position: int, *, of_all: bool = False) -> dict[str, int]:
-        """Return how many votes on each criterion of an item are due; `of_all` includes a second panel."""
+    def due(self, position: int, *, of_all: bool = False) -> dict[str, Counter[str]]:
+        """Return how many votes on an item are due by criterion and judge; `of_all` adds a second panel."""
         judges = [one for one in self._panel if of_all or one not in self._second_panel]
         # Graders of other classes do not list their judges.
-        n_votes = sum(self._samples.get(one, 1) for one in judges) or 1
+        n_votes = {one: self._samples.get(one, 1) for one in judges} or {"unlisted judges": 1}
         found = {}
         for criterion in self._dataset.get_item_rubric(position):
-            n_due = n_votes if criterion.check is None else 1
+            own = Counter(n_votes if criterion.check is None else [CHECK_JUDGE_ID])
             if criterion.level == "ranking" and criterion.check is None:
                 submission = Submission.parse(self._dataset.items[position].submission)
-                n_due *= len(criterion.bind(submission).presentations(submission, None))
-            found[criterion.name or ""] = n_due
+                n_orders = len(criterion.bind(submission).presentations(submission, None))
+                own = Counter({judge: n * n_orders for judge, n in own.items()})
+            found[criterion.name or ""] = own
         return found
 
     def select(

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from autorubric.criteria.base import BaseCriterion, criterion_from_dict, criterion_to_dict
 from autorubric.criteria.values import CriterionVerdict, NamedList, VerdictCounts
 from autorubric.errors import TokenUsage
 from autorubric.scoring.votes import (
+    NO_VOTE,
     Decision,
     DecisionStatus,
     JudgeVote,
@@ -119,11 +121,8 @@ class EnsembleCriterionReport:
             by_judge.setdefault(vote.judge_id, []).append(vote)
         if self.status == "not_applicable":
             return dict.fromkeys(by_judge, VerdictCounts())
-        is_alone = len(by_judge) == 1
-        return {
-            judge: count_verdicts(votes, assumes=assumes, of_panel=is_alone)
-            for judge, votes in by_judge.items()
-        }
+        count = partial(count_verdicts, assumes=assumes, of_panel=self.verdicts.lost_cause == NO_VOTE)
+        return {judge: count(votes) for judge, votes in by_judge.items()}
 
     @property
     def distinct_replies(self) -> dict[str, int]:

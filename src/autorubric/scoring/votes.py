@@ -214,11 +214,11 @@ NO_VOTE: Final = "no judge voted on this criterion"
 
 
 def count_verdicts(votes: Sequence[JudgeVote], *, assumes: bool, of_panel: bool) -> VerdictCounts:
-    """Count votes on a criterion by outcome; if no judge of the panel voted, one verdict is lost."""
+    """Count votes on a criterion by outcome; if no judge of the panel voted, all verdicts are lost."""
     statuses = [vote.status for vote in votes]
     if statuses.count("not_asked") == len(votes):
         is_lost = of_panel and not any(vote.skipped for vote in votes)
-        return VerdictCounts(asked=1, lost=1, lost_cause=NO_VOTE) if is_lost else VerdictCounts()
+        return VerdictCounts.all_lost(len(votes) or 1, NO_VOTE) if is_lost else VerdictCounts()
     if statuses.count("answered") == len(votes):
         return _all_answered(len(votes))
     outcomes: Counter[str] = Counter()
