@@ -59,7 +59,9 @@ _IDS: Final = (
 """Names of columns of ids, the most specific first; others end in `_id`."""
 _RATERS: Final = "rater coder annotator labeller labeler reviewer evaluator grader assessor worker"
 _PEOPLE: Final = f"{_RATERS} user username person scorer email"
-_PEOPLE_OR_COLUMNS: Final = "judge expert agent participant customer author"  # or raters with own columns
+_PEOPLE_OR_COLUMNS: Final = (  # or raters with own columns
+    "judge expert agent participant customer author doctor physician clinician teacher examiner moderator"
+)
 _REFERENCE_STARTS: Final = ("reference", "expected", "gold", "golden", "ideal", "ground", "target")
 """First words of names that are only references, never texts to grade or prompts."""
 _MODEL_ANSWER: Final = ("model_answer", "model_answer_text")
@@ -275,16 +277,22 @@ _KNOWN_NAMES: Final = {
 
 def people_columns(columns: Iterable[str], is_labelled: Callable[[str], bool] | None = None) -> list[str]:
     """Return columns that name people: `annotator`, or `rater_id` or `user`, or a `judge` without labels."""
-    names = {one: plain_name(one).removesuffix("s").rpartition("_")[::2] for one in columns}
-    alone = {one: last for one, (start, last) in names.items() if not start}
-    ids = {one: start for one, (start, last) in names.items() if start and last in ("id", "name", "email")}
+    names = {one: re.sub(r"(?:[^\w#]|_)+", "_", plain_name(one)).strip("_") for one in columns}
+    alone = {one: name.removesuffix("s") for one, name in names.items() if "_" not in name}
     people = f"{_PEOPLE} {_PEOPLE_OR_COLUMNS}".split()
-    likely = {one for one, start in ids.items() if start.rpartition("_")[2] in people}
-    likely |= {one for one, (start, last) in names.items() if start and last == "by"}
-    likely |= {one for one, last in alone.items() if last in _PEOPLE.split()}
+    likely = {one for one, name in names.items() if _PERSON.search(name)}
+    likely |= {one for one, name in alone.items() if name in _PEOPLE.split()}
     unlabelled = [one for one in alone if is_labelled and alone[one] in people and not is_labelled(one)]
-    raters = [one for one, last in alone.items() if last in _RATERS.split()]
+    raters = [one for one, name in alone.items() if name in _RATERS.split()]
     return raters or [one for one in names if one in likely] or unlabelled
+
+
+_ID_WORDS: Final = "id|ids|uid|uuid|identifier|name|email|initials|no|nr|num|number|code|key|index|#"
+_PERSON: Final = re.compile(
+    rf"(?:^|_)(?:{'|'.join(f'{_PEOPLE} {_PEOPLE_OR_COLUMNS} human'.split())})s?_?(?:{_ID_WORDS})$"
+    rf"|(?:_|ed)by(?:_(?:{_ID_WORDS}))?$"
+)
+"""Names such as `rater_id`, `annotatorid`, `worker_#`, `rated_by`, `ratedby` and `completed_by_id`."""
 
 
 def _likely_ids(columns: Iterable[str], values: _Values) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import warnings
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -114,8 +115,7 @@ def read_long_table(
 
     Names of raters that are equal after folding are merged, with a warning.
 
-    criteria: Criteria by name; a column named like one contains its labels if no column has the criteria, or
-        if it is the only criterion, no other column contains labels.
+    criteria: Criteria by name; a column named like one contains its labels if no column has the criteria.
     labels: Further values that are labels.
     raters: Raters to read if they are columns.
     probabilities: Labels by the columns that contain their probabilities.
@@ -164,9 +164,7 @@ def _read_rows(
     if named and "item_id" in chosen and not {None, *chosen.values()} & {*named}:
         return _wide_rows(table, chosen, {one: one for one in named if one})
     others = [one for one in rest if one not in labels.values()]
-    if "rater" not in found and len(criteria) == 1 and labels and any(map(is_labelled, others)):
-        labels = {}
-    elif "rater" not in found and labels and others:
+    if "rater" not in found and labels and others:
         warnings.warn(f"{path}: not named like criteria and not read: {', '.join(others)}", stacklevel=3)
     if labels:
         chosen.pop("value", None)
@@ -181,8 +179,12 @@ def _read_rows(
         tell(f"columns of {path}: {', '.join(renamed)}")
     if labels and "item_id" in chosen and len(found.get("rater", ())) < 2:
         return _wide_rows(table, chosen, labels, Path(path).stem)
-    if "rater" not in found and "item_id" in chosen:
-        return _wide_rows(table, chosen, {one: one for one in table.columns if one not in chosen.values()})
+    wide = [one for one in table.columns if one not in chosen.values()]
+    # Beside a column of values, and where a column holds ids, other columns may name people.
+    values = [one for one in wide if plain_name(one) in _VALUES]
+    has_ids = any(re.search(r"(?:^|[_.])(?:uu|u)?id$", plain_name(one)) for one in wide)
+    if "rater" not in found and "item_id" in chosen and not has_ids and (not values or len(wide) == 1):
+        return _wide_rows(table, chosen, {one: one for one in wide})
     if len(criteria) == 1 and not found["criterion"]:
         chosen["criterion"] = ""
     if missing := [name for name in _NAMES if name not in chosen]:
