@@ -53,6 +53,19 @@ def test_votes_match_item_and_criterion(tmp_path: Path) -> None:
     assert not ask(judge, binary("other")).asked
 
 
+def test_criteria_match_in_each_row(tmp_path: Path) -> None:
+    """Rows may spell a criterion differently; of two spellings in a cell, only an equal name is read."""
+    names = ("claim", "Claim", "claim ", "CLAIM")
+    rows = [f"i{at},{name},gpt,llm,MET" for at, name in enumerate(names)]
+    judge = RecordedJudge.from_csv(table(tmp_path, *rows))
+    assert [code(ask(judge, item_id=f"i{at}")) for at in range(4)] == ["MET"] * 4
+    with pytest.warns(UserWarning, match=r"1 votes have others .* first: item 'i1', 'Claim', 'CLAIM'"):
+        judge = RecordedJudge.from_csv(table(tmp_path, *rows, "i1,CLAIM,gpt,llm,UNMET"))
+    assert code(ask(judge, binary("CLAIM"))) == "UNMET"
+    with pytest.raises(ReplyError, match="votes on 'Claim', 'CLAIM' are of one criterion; keep one row"):
+        ask(judge)
+
+
 def test_probabilities_need_no_value(tmp_path: Path) -> None:
     """The most probable answer is the vote's answer."""
     row = 'i1,claim,gpt,"{""MET"": 0.8, ""UNMET"": 0.2}"'

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -15,7 +16,7 @@ from autorubric.criteria.values import Answer
 from autorubric.datasets.ratings import LongRow, label_of, read_long_table
 from autorubric.errors import ArgumentError, DatasetError, Fault, ReplyError
 from autorubric.judges.base import JudgeReply, JudgeRequest
-from autorubric.support.names import match_name
+from autorubric.support.names import fold_name, match_name
 from autorubric.support.objects import is_number
 
 Missing = Literal["not_asked"] | str
@@ -155,8 +156,8 @@ class RecordedJudge:
         return False
 
     @cached_property
-    def _criteria(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(criterion for _, criterion, _ in (*self.votes, *(self.swapped or ()))))
+    def _cells(self) -> tuple[Mapping[tuple[str, str, int], Mapping[str, tuple[Any, ...]]], ...]:
+        return _by_cell(self.votes), _by_cell(self.swapped or {})
 
     async def ask(self, request: JudgeRequest) -> JudgeReply:
         """Return the recorded vote.
@@ -164,14 +165,19 @@ class RecordedJudge:
         Raises:
             ReplyError: If the recorded value is not one of the criterion's labels.
         """
-        name = match_name(request.criterion.name or "", self._criteria) or ""
-        key = (request.item_id, name, request.sample)
-        votes = self.votes
-        if self.swapped is not None and request.order not in ((), tuple(request.submission.candidates)):
-            votes = self.swapped
-        is_recorded = self.swapped is not None or request.presentation == 0
-        if is_recorded and key in votes:
-            return _reply(request, *votes[key])
+        is_reverse = self.swapped is not None and request.order not in (
+            (),
+            tuple(request.submission.candidates),
+        )
+        is_recorded, name = (
+            self.swapped is not None or request.presentation == 0,
+            request.criterion.name or "",
+        )
+        cell = self._cells[is_reverse].get((request.item_id, fold_name(name), request.sample))
+        if is_recorded and cell is not None:
+            if (spelling := match_name(name, cell)) is None:
+                raise ReplyError(f"votes on {', '.join(map(ascii, cell))} are of one criterion; keep one row")
+            return _reply(request, *cell[spelling])
         asked = is_recorded and self.missing != "not_asked"
         return JudgeReply(answer=self.missing if asked else None, asked=asked)
 
@@ -181,6 +187,14 @@ def _rows_by_rater(path: str | Path, probabilities: Mapping[str, str] | None) ->
     for row in read_long_table(path, probabilities=probabilities):
         by_rater.setdefault(row.rater, []).append(row)
     return by_rater
+
+
+def _by_cell(votes: _Votes) -> dict[tuple[str, str, int], dict[str, tuple[Any, ...]]]:
+    """Return votes by the spelling of the criterion, by item, folded criterion and sample."""
+    found: dict[tuple[str, str, int], dict[str, tuple[Any, ...]]] = {}
+    for (item, criterion, sample), vote in votes.items():
+        found.setdefault((item, fold_name(criterion), sample), {})[criterion] = vote
+    return found
 
 
 def _digest(votes: _Votes) -> str:
@@ -228,6 +242,12 @@ def _votes(
         votes[key] = (labels.get(row.value, row.value), row.reason, row.confidence, *given)
     if faults:
         raise DatasetError(str(path), faults)
+    if same := [(item, cell) for (item, *_), cell in _by_cell(votes).items() if len(cell) > 1]:
+        item, cell = same[0]
+        what = (
+            f"{len(same)} votes have others on the same criterion in another spelling, which may not be read"
+        )
+        warnings.warn(f"{path}: {what}; first: item {item!r}, {', '.join(map(ascii, cell))}", stacklevel=3)
     return votes
 
 
