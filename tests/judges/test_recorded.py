@@ -59,7 +59,7 @@ def test_criteria_match_in_each_row(tmp_path: Path) -> None:
     rows = [f"i{at},{name},gpt,llm,MET" for at, name in enumerate(names)]
     judge = RecordedJudge.from_csv(table(tmp_path, *rows))
     assert [code(ask(judge, item_id=f"i{at}")) for at in range(4)] == ["MET"] * 4
-    with pytest.warns(UserWarning, match=r"1 votes have others .* first: item 'i1', 'Claim', 'CLAIM'"):
+    with pytest.warns(UserWarning, match=r"1 votes have others .* first: 'i1', 'Claim', 'CLAIM'"):
         judge = RecordedJudge.from_csv(table(tmp_path, *rows, "i1,CLAIM,gpt,llm,UNMET"))
     assert code(ask(judge, binary("CLAIM"))) == "UNMET"
     with pytest.raises(ReplyError, match="votes on 'Claim', 'CLAIM' are of one criterion; keep one row"):

@@ -22,6 +22,7 @@ from autorubric.support.objects import is_number
 Missing = Literal["not_asked"] | str
 
 _Votes: TypeAlias = Mapping[tuple[str, str, int], tuple[Any, ...]]
+_Cells: TypeAlias = dict[tuple[str, str, int], dict[str, tuple[Any, ...]]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,7 +157,7 @@ class RecordedJudge:
         return False
 
     @cached_property
-    def _cells(self) -> tuple[Mapping[tuple[str, str, int], Mapping[str, tuple[Any, ...]]], ...]:
+    def _cells(self) -> tuple[_Cells, _Cells]:
         return _by_cell(self.votes), _by_cell(self.swapped or {})
 
     async def ask(self, request: JudgeRequest) -> JudgeReply:
@@ -165,16 +166,11 @@ class RecordedJudge:
         Raises:
             ReplyError: If the recorded value is not one of the criterion's labels.
         """
-        is_reverse = self.swapped is not None and request.order not in (
-            (),
-            tuple(request.submission.candidates),
-        )
-        is_recorded, name = (
-            self.swapped is not None or request.presentation == 0,
-            request.criterion.name or "",
-        )
-        cell = self._cells[is_reverse].get((request.item_id, fold_name(name), request.sample))
-        if is_recorded and cell is not None:
+        votes, is_recorded = self._cells[0], self.swapped is not None or request.presentation == 0
+        if self.swapped is not None and request.order not in ((), tuple(request.submission.candidates)):
+            votes = self._cells[1]
+        name = request.criterion.name or ""
+        if is_recorded and (cell := votes.get((request.item_id, fold_name(name), request.sample))):
             if (spelling := match_name(name, cell)) is None:
                 raise ReplyError(f"votes on {', '.join(map(ascii, cell))} are of one criterion; keep one row")
             return _reply(request, *cell[spelling])
@@ -189,9 +185,9 @@ def _rows_by_rater(path: str | Path, probabilities: Mapping[str, str] | None) ->
     return by_rater
 
 
-def _by_cell(votes: _Votes) -> dict[tuple[str, str, int], dict[str, tuple[Any, ...]]]:
+def _by_cell(votes: _Votes) -> _Cells:
     """Return votes by the spelling of the criterion, by item, folded criterion and sample."""
-    found: dict[tuple[str, str, int], dict[str, tuple[Any, ...]]] = {}
+    found: _Cells = {}
     for (item, criterion, sample), vote in votes.items():
         found.setdefault((item, fold_name(criterion), sample), {})[criterion] = vote
     return found
@@ -242,12 +238,9 @@ def _votes(
         votes[key] = (labels.get(row.value, row.value), row.reason, row.confidence, *given)
     if faults:
         raise DatasetError(str(path), faults)
-    if same := [(item, cell) for (item, *_), cell in _by_cell(votes).items() if len(cell) > 1]:
-        item, cell = same[0]
-        what = (
-            f"{len(same)} votes have others on the same criterion in another spelling, which may not be read"
-        )
-        warnings.warn(f"{path}: {what}; first: item {item!r}, {', '.join(map(ascii, cell))}", stacklevel=3)
+    if same := [(item, *cell) for (item, *_), cell in _by_cell(votes).items() if len(cell) > 1]:
+        what = "votes have others on the same criterion in another spelling, which may not be read; first"
+        warnings.warn(f"{path}: {len(same)} {what}: {', '.join(map(repr, same[0]))}", stacklevel=3)
     return votes
 
 
