@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
+from operator import itemgetter
 from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 from autorubric.criteria.base import BaseCriterion
@@ -222,8 +223,9 @@ def pair_items(own: LabelledDataset, theirs: LabelledDataset) -> dict[str, str]:
     """Return, by the id of each item, the id of the same item in another dataset, or an unknown id.
 
     Items are the same if their ids are equal. Items without ids are paired by position if prompts (of
-    conversations, the turns before the first reply) are equal, and texts in another order are paired by text.
-    Otherwise they are paired by prompt, prompt and text, or text.
+    conversations, the turns before the first reply) are equal and, if prompts repeat, references and the
+    number of items or texts. Texts in another order are paired by text. Otherwise items are paired by prompt,
+    prompt and reference, prompt and text, or text.
 
     Raises:
         ArgumentError: If items without ids can be paired neither by position nor by prompt or text.
@@ -236,33 +238,46 @@ def pair_items(own: LabelledDataset, theirs: LabelledDataset) -> dict[str, str]:
     both = [(mine[item], others[item]) for item in mine.keys() & others.keys()]
     rows = [(one, other) for one, other in both if not (one[0] and other[0])]
     known = {submission for *_, submission in mine.values()}
-    moved = sum(one[2] != other[2] and other[2] in known for one, other in rows)
+    moved = sum(one[-1] != other[-1] and other[-1] in known for one, other in rows)
     # Of texts that repeat, such as short answers, few differ, and most change without a change of order.
-    n_shared = len(known.intersection(other[2] for _, other in rows)) if moved else 0
-    if all(one[1] == other[1] for one, other in rows) and 2 * max(moved, n_shared) <= len(rows):
+    n_shared = len(known.intersection(other[-1] for _, other in rows)) if moved else 0
+    is_same = all(one[1] == other[1] for one, other in rows) and 2 * max(moved, n_shared) <= len(rows)
+    if len({one[1] for one in mine.values()}) < len(mine):
+        # References may be given on one side only.
+        is_same &= all(None in (one[2], other[2]) or one[2] == other[2] for one, other in rows)
+        is_same &= len(mine) == len(others) or all(one[3] == other[3] for one, other in rows)
+    if is_same:
         return same
-    for part, least in ((slice(1, 2), 1), (slice(1, 3), 1), (slice(2, 3), len(mine))):
-        by_text, names = ({one[part]: item for item, one in held.items()} for held in (mine, others))
-        is_known = len(by_text.keys() & names.keys()) >= least
+    least = min(len(mine), len(others))
+    for pick, n in ((itemgetter(1), 1), (itemgetter(1, 2), 1), (itemgetter(1, 3), 1), (itemgetter(3), least)):
+        by_text, names = ({pick(one): item for item, one in held.items()} for held in (mine, others))
+        is_known = len(by_text.keys() & names.keys()) >= n
         if len(by_text) == len(mine) and len(names) == len(others) and is_known:
             return {item: names.get(text, f"\0{text}") for text, item in by_text.items()}
-    prompts, also = ({prompt for _, prompt, _ in held.values()} for held in (mine, others))
-    differ = f"the order or prompts differ, and {'texts' if prompts == {'null'} else 'prompts'} repeat"
+    prompts, also = ({one[1] for one in held.values()} for held in (mine, others))
+    what = "texts repeat or differ" if prompts == {"null"} else "prompts repeat"
+    differ = f"the order, number, prompts or references differ, and {what}"
     raise ArgumentError(
         f"items have no ids, {differ if prompts & also else 'no prompt is in both datasets'}, so that they "
         "cannot be paired; set ids in both datasets, for example with --id COLUMN"
     )
 
 
-def _texts(dataset: LabelledDataset) -> dict[str, tuple[bool, str, str]]:
-    """Return whether each item has an id, its prompt or the turns before the first reply, and its text."""
+def _texts(dataset: LabelledDataset) -> dict[str, tuple[bool, str, str | None, str]]:
+    """Return whether each item has an id, its prompt or turns before the first reply, reference and text."""
     found = {}
     for at, item in enumerate(dataset.items):
         prompt, submission = getattr(item, "prompt", None), item.submission
         if prompt is None and isinstance(submission, list):
             prompt = list(takewhile(lambda turn: turn.get("role") != "assistant", submission))
         prompt = " ".join(prompt.split()) if isinstance(prompt, str) else prompt
-        found[dataset.item_id(at)] = item.id is not None, json.dumps(prompt), json.dumps(submission)
+        reference = getattr(item, "reference_submission", None)
+        found[dataset.item_id(at)] = (
+            item.id is not None,
+            json.dumps(prompt),
+            reference,
+            json.dumps(submission),
+        )
     return found
 
 
