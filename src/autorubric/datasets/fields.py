@@ -233,28 +233,31 @@ def missing_submission(columns: Sequence[str]) -> str:
     )
 
 
-def check_kind(rows: Iterable[tuple[FilePath, Mapping[str, Json]]], faults: Faults) -> None:
-    """Raise an error if the rows of a file, given with their places, are criteria or have rubrics."""
+RUBRIC_KEYS: Final = ("rubrics", "rubric_items", "criteria")  # of a row in files of other tools
+_CRITERION_KEYS: Final = (
+    "weight points max_score choices options importance id name title criterion text content description "
+    "requirement type min max scale_type category axis tags gate bonus when reasoning"
+)
+"""Keys of criteria in rubric files, also of other tools; items rarely have the first six."""
+
+
+def check_kind(
+    rows: Iterable[tuple[FilePath, Mapping[str, Json]]], faults: Faults, keys: Sequence[str] = RUBRIC_KEYS
+) -> None:
+    """Raise an error if rows, given with their places, are criteria, or have criteria under `keys`."""
     way_out = "or name the column of texts (--submission NAME, submission=)"
     for place, (at, row) in enumerate(rows):
-        if not place and {*row} <= {*_CRITERION_KEYS.split()} and {*_CRITERION_KEYS.split()[:5]} & {*row}:
+        if not place and {*row} <= {*_CRITERION_KEYS.split()} and {*_CRITERION_KEYS.split()[:6]} & {*row}:
             use = "pass it as the rubric (--rubric R, rubric=)"
             faults.add(at, f"the file contains criteria, not items; {use}, {way_out}")
-        if any(isinstance(decode_cell(row[key]), list) for key in RUBRIC_KEYS if key in row):
+        held = [key for key in keys if isinstance(decode_cell(row.get(key)), list)]
+        if held:
             message = (
-                "the rows have criteria that would not be graded, under 'rubrics' or 'rubric_items'; use"
+                f"the rows have criteria that would not be graded, under {held[0]!r}; use JSON Lines with"
             )
-            faults.add(at, f"{message} from_healthbench, the key 'rubric' and rubric files' keys, {way_out}")
+            faults.add(at, f"{message} the key 'rubric' and rubric files' keys, from_healthbench, {way_out}")
             break
     faults.raise_as(DatasetError)
-
-
-RUBRIC_KEYS: Final = ("rubrics", "rubric_items")  # of the criteria of a row in files of other tools
-_CRITERION_KEYS: Final = (
-    "weight points max_score choices options id name title criterion text content description requirement "
-    "type min max scale_type category axis tags gate bonus when"
-)
-"""Keys of criteria in rubric files, also of other tools; items rarely have the first five."""
 
 
 def plain_name(column: str) -> str:
