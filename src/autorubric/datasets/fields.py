@@ -241,21 +241,17 @@ _CRITERION_KEYS: Final = (
 """Keys of criteria in rubric files, also of other tools; items rarely have the first six."""
 
 
-def check_kind(
-    rows: Iterable[tuple[FilePath, Mapping[str, Json]]], faults: Faults, keys: Sequence[str] = RUBRIC_KEYS
-) -> None:
-    """Raise an error if rows, given with their places, are criteria, or have criteria under `keys`."""
+def check_kind(rows: Iterable[tuple[FilePath, Mapping[str, Json]]], faults: Faults) -> None:
+    """Raise an error if the rows of a file, given with their places, are criteria or have rubrics."""
     way_out = "or name the column of texts (--submission NAME, submission=)"
     for place, (at, row) in enumerate(rows):
         if not place and {*row} <= {*_CRITERION_KEYS.split()} and {*_CRITERION_KEYS.split()[:6]} & {*row}:
             use = "pass it as the rubric (--rubric R, rubric=)"
             faults.add(at, f"the file contains criteria, not items; {use}, {way_out}")
-        held = [key for key in keys if isinstance(decode_cell(row.get(key)), list)]
-        if held:
-            message = (
-                f"the rows have criteria that would not be graded, under {held[0]!r}; use JSON Lines with"
-            )
-            faults.add(at, f"{message} the key 'rubric' and rubric files' keys, from_healthbench, {way_out}")
+        if any(isinstance(decode_cell(row.get(key)), list) for key in RUBRIC_KEYS):
+            keys = "'rubrics', 'rubric_items', 'criteria' or, in tables, 'rubric'"
+            message = f"the rows have criteria that would not be graded, under {keys}; use from_healthbench,"
+            faults.add(at, f"{message} JSON with items' rubrics under the key 'rubric', {way_out}")
             break
     faults.raise_as(DatasetError)
 

@@ -374,7 +374,7 @@ def ratings_of(item: DataItem, rubric: Rubric | None) -> dict[str, dict[str, Jso
 def _contradictions(item: DataItem, rubric: Rubric | None) -> Iterator[tuple[str, str]]:
     """Yield the later spelling of a rater, and the criterion, if labels of two spellings differ."""
     first, known = merge_names(item.ratings), dict[tuple[str, str], Json]()
-    for rater, labels in item.ratings.items():
+    for rater, labels in item.ratings.items() if len({*first.values()}) < len(first) else ():
         for name, label in by_name(labels, rubric).items():
             if rubric is not None:
                 with suppress(ReplyError, ArgumentError):  # reported apart
@@ -447,10 +447,9 @@ def label_faults(item: DataItem, rubric: Rubric) -> Iterator[LabelFault]:
         yield from _faults_in(item, item.ground_truth, rubric, ("ground_truth",))
     for rater, labels in item.ratings.items():
         yield from _faults_in(item, labels, rubric, ("ratings", rater))
-    if len({*map(fold_name, item.ratings)}) < len(item.ratings):
-        for rater, name in _contradictions(item, rubric):
-            message = f"{rater!a} is another spelling of a rater with another label of {name!r}; keep one"
-            yield LabelFault(("ratings", rater), message)
+    for rater, name in _contradictions(item, rubric):
+        message = f"{rater!a} is another spelling of a rater with another label of {name!r}; keep one"
+        yield LabelFault(("ratings", rater), message)
     for name in item.reasons:
         if name not in rubric.names:
             hint = nearest_key(name, rubric.names)

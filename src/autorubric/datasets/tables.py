@@ -146,9 +146,10 @@ class TableReader:
             return [to_json_cell(cell) for cell in columns[name]]
 
         if not fields:
+            # In rows of JSON, `rubric` is the rubric of an item.
             keys = (*RUBRIC_KEYS, "rubric")
-            held = ({key: to_json_cell(one)} for key in keys for one in columns.get(key, ()))
-            check_kind((((), row) for row in chain([dict.fromkeys(columns)], held)), self.faults, keys)
+            held = ({"rubrics": to_json_cell(one)} for key in keys for one in columns.get(key, ()))
+            check_kind((((), row) for row in chain([dict.fromkeys(columns)], held)), self.faults)
         chosen = guess_fields(fields or {}, [*columns], self._own, self._rubric, cells)
         pairs = self.pair_columns(chosen or {}, [*columns], repeated)
         rows = enumerate(self.rows(pairs, columns, len(columns[pairs[0][1]])))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
@@ -16,13 +16,12 @@ from autorubric.criteria.values import Answer
 from autorubric.datasets.ratings import LongRow, label_of, read_long_table
 from autorubric.errors import ArgumentError, DatasetError, Fault, ReplyError
 from autorubric.judges.base import JudgeReply, JudgeRequest
-from autorubric.support.names import fold_name, match_name
+from autorubric.support.names import match_name, merge_names
 from autorubric.support.objects import is_number
 
 Missing = Literal["not_asked"] | str
 
 _Votes: TypeAlias = Mapping[tuple[str, str, int], tuple[Any, ...]]
-_Cells: TypeAlias = dict[tuple[str, str, int], dict[str, tuple[Any, ...]]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +80,7 @@ class RecordedJudge:
             DatasetError: If the file is not a valid table of labels.
             ArgumentError: If the file has several raters and none is selected, or lacks the selected rater.
         """
-        by_rater = _rows_by_rater(path, probabilities)
+        by_rater = _rows_by_rater(path, probabilities, (orders or {"": rater}).values())
         raters = list(by_rater)
         second = None
         if orders is not None:
@@ -132,7 +131,7 @@ class RecordedJudge:
             DatasetError: If the file is not a valid table of labels.
             ArgumentError: If a selected rater is not in the file, or no rater has the type.
         """
-        by_rater = _rows_by_rater(path, probabilities)
+        by_rater = _rows_by_rater(path, probabilities, raters or ())
         types = {"", rater_type}
         available = [
             name
@@ -157,8 +156,8 @@ class RecordedJudge:
         return False
 
     @cached_property
-    def _cells(self) -> tuple[_Cells, _Cells]:
-        return _by_cell(self.votes), _by_cell(self.swapped or {})
+    def _criteria(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(criterion for _, criterion, _ in (*self.votes, *(self.swapped or ()))))
 
     async def ask(self, request: JudgeRequest) -> JudgeReply:
         """Return the recorded vote.
@@ -166,31 +165,34 @@ class RecordedJudge:
         Raises:
             ReplyError: If the recorded value is not one of the criterion's labels.
         """
-        votes, is_recorded = self._cells[0], self.swapped is not None or request.presentation == 0
+        name = match_name(request.criterion.name or "", self._criteria) or ""
+        key = (request.item_id, name, request.sample)
+        votes = self.votes
         if self.swapped is not None and request.order not in ((), tuple(request.submission.candidates)):
-            votes = self._cells[1]
-        name = request.criterion.name or ""
-        if is_recorded and (cell := votes.get((request.item_id, fold_name(name), request.sample))):
-            if (spelling := match_name(name, cell)) is None:
-                raise ReplyError(f"votes on {', '.join(map(ascii, cell))} are of one criterion; keep one row")
-            return _reply(request, *cell[spelling])
+            votes = self.swapped
+        is_recorded = self.swapped is not None or request.presentation == 0
+        if is_recorded and key in votes:
+            return _reply(request, *votes[key])
         asked = is_recorded and self.missing != "not_asked"
         return JudgeReply(answer=self.missing if asked else None, asked=asked)
 
 
-def _rows_by_rater(path: str | Path, probabilities: Mapping[str, str] | None) -> dict[str, list[LongRow]]:
+def _rows_by_rater(
+    path: str | Path, probabilities: Mapping[str, str] | None, raters: Collection[str | None] = ()
+) -> dict[str, list[LongRow]]:
+    rows = read_long_table(path, probabilities=probabilities, raters=[one for one in raters if one])
+    names = merge_names(row.criterion for row in rows)
+    cells = {(row.rater, row.item_id, row.sample, row.criterion) for row in rows}
+    if len({(*cell, names[criterion]) for *cell, criterion in cells}) < len(cells):
+        names = {name: name for name in names}
+        what = (
+            "a rater has votes on an item under two spellings of a criterion, so that spellings must be exact"
+        )
+        warnings.warn(f"{path}: {what}", stacklevel=3)
     by_rater: dict[str, list[LongRow]] = {}
-    for row in read_long_table(path, probabilities=probabilities):
-        by_rater.setdefault(row.rater, []).append(row)
+    for row in rows:
+        by_rater.setdefault(row.rater, []).append(row._replace(criterion=names[row.criterion]))
     return by_rater
-
-
-def _by_cell(votes: _Votes) -> _Cells:
-    """Return votes by the spelling of the criterion, by item, folded criterion and sample."""
-    found: _Cells = {}
-    for (item, criterion, sample), vote in votes.items():
-        found.setdefault((item, fold_name(criterion), sample), {})[criterion] = vote
-    return found
 
 
 def _digest(votes: _Votes) -> str:
@@ -238,9 +240,6 @@ def _votes(
         votes[key] = (labels.get(row.value, row.value), row.reason, row.confidence, *given)
     if faults:
         raise DatasetError(str(path), faults)
-    if same := [(item, *cell) for (item, *_), cell in _by_cell(votes).items() if len(cell) > 1]:
-        what = "votes have others on the same criterion in another spelling, which may not be read; first"
-        warnings.warn(f"{path}: {len(same)} {what}: {', '.join(map(repr, same[0]))}", stacklevel=3)
     return votes
 
 
