@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import warnings
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
@@ -80,7 +80,7 @@ class RecordedJudge:
             DatasetError: If the file is not a valid table of labels.
             ArgumentError: If the file has several raters and none is selected, or lacks the selected rater.
         """
-        by_rater = _rows_by_rater(path, probabilities, (orders or {"": rater}).values())
+        by_rater = _rows_by_rater(path, probabilities, [rater] if orders is None else orders.values())
         raters = list(by_rater)
         second = None
         if orders is not None:
@@ -178,16 +178,14 @@ class RecordedJudge:
 
 
 def _rows_by_rater(
-    path: str | Path, probabilities: Mapping[str, str] | None, raters: Collection[str | None] = ()
+    path: str | Path, columns: Mapping[str, str] | None, raters: Iterable[str | None]
 ) -> dict[str, list[LongRow]]:
-    rows = read_long_table(path, probabilities=probabilities, raters=[one for one in raters if one])
+    rows = read_long_table(path, probabilities=columns, raters=[one for one in raters if one])
     names = merge_names(row.criterion for row in rows)
     cells = {(row.rater, row.item_id, row.sample, row.criterion) for row in rows}
     if len({(*cell, names[criterion]) for *cell, criterion in cells}) < len(cells):
         names = {name: name for name in names}
-        what = (
-            "a rater has votes on an item under two spellings of a criterion, so that spellings must be exact"
-        )
+        what = "a rater has votes on an item under two spellings of a criterion, which are read as different"
         warnings.warn(f"{path}: {what}", stacklevel=3)
     by_rater: dict[str, list[LongRow]] = {}
     for row in rows:

@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
-from operator import itemgetter
 from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 from autorubric.criteria.base import BaseCriterion
@@ -241,43 +240,37 @@ def pair_items(own: LabelledDataset, theirs: LabelledDataset) -> dict[str, str]:
     moved = sum(one[-1] != other[-1] and other[-1] in known for one, other in rows)
     # Of texts that repeat, such as short answers, few differ, and most change without a change of order.
     n_shared = len(known.intersection(other[-1] for _, other in rows)) if moved else 0
-    is_same = all(one[1] == other[1] for one, other in rows) and 2 * max(moved, n_shared) <= len(rows)
-    if len({one[1] for one in mine.values()}) < len(mine):
-        # References may be given on one side only.
-        is_same &= all(None in (one[2], other[2]) or one[2] == other[2] for one, other in rows)
+    is_same = all(one[2] == other[2] for one, other in rows) and 2 * max(moved, n_shared) <= len(rows)
+    if len({one[2] for one in mine.values()}) < len(mine):  # references may be given on one side only
+        is_same &= all(None in (one[1], other[1]) or one[1] == other[1] for one, other in rows)
         is_same &= len(mine) == len(others) or all(one[3] == other[3] for one, other in rows)
     if is_same:
         return same
-    least = min(len(mine), len(others))
-    for pick, n in ((itemgetter(1), 1), (itemgetter(1, 2), 1), (itemgetter(1, 3), 1), (itemgetter(3), least)):
-        by_text, names = ({pick(one): item for item, one in held.items()} for held in (mine, others))
-        is_known = len(by_text.keys() & names.keys()) >= n
+    least_texts = min(len(mine), len(others))
+    for start, end, least in ((2, 3, 1), (1, 3, 1), (2, 4, 1), (3, 4, least_texts)):
+        by_text, names = ({one[start:end]: item for item, one in held.items()} for held in (mine, others))
+        is_known = len(by_text.keys() & names.keys()) >= least
         if len(by_text) == len(mine) and len(names) == len(others) and is_known:
             return {item: names.get(text, f"\0{text}") for text, item in by_text.items()}
-    prompts, also = ({one[1] for one in held.values()} for held in (mine, others))
-    what = "texts repeat or differ" if prompts == {"null"} else "prompts repeat"
-    differ = f"the order, number, prompts or references differ, and {what}"
+    prompts, also = ({one[2] for one in held.values()} for held in (mine, others))
+    repeat = "texts repeat or differ" if prompts == {"null"} else "prompts repeat"
+    differ = f"the order, number, prompts or references differ, and {repeat}"
     raise ArgumentError(
         f"items have no ids, {differ if prompts & also else 'no prompt is in both datasets'}, so that they "
         "cannot be paired; set ids in both datasets, for example with --id COLUMN"
     )
 
 
-def _texts(dataset: LabelledDataset) -> dict[str, tuple[bool, str, str | None, str]]:
-    """Return whether each item has an id, its prompt or turns before the first reply, reference and text."""
+def _texts(dataset: LabelledDataset) -> dict[str, tuple[bool, str | None, str, str]]:
+    """Return whether each item has an id, its reference, prompt or turns before the first reply, and text."""
     found = {}
     for at, item in enumerate(dataset.items):
         prompt, submission = getattr(item, "prompt", None), item.submission
         if prompt is None and isinstance(submission, list):
             prompt = list(takewhile(lambda turn: turn.get("role") != "assistant", submission))
         prompt = " ".join(prompt.split()) if isinstance(prompt, str) else prompt
-        reference = getattr(item, "reference_submission", None)
-        found[dataset.item_id(at)] = (
-            item.id is not None,
-            json.dumps(prompt),
-            reference,
-            json.dumps(submission),
-        )
+        texts = getattr(item, "reference_submission", None), json.dumps(prompt), json.dumps(submission)
+        found[dataset.item_id(at)] = item.id is not None, *texts
     return found
 
 
