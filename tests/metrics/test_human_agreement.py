@@ -154,7 +154,9 @@ def test_contradictory_labels_of_a_rater_in_two_spellings(
     ratings = {"ann": {"clear": "yes"}, "ANN": {"Clear": label}}
     rubric = [{"name": "clear", "requirement": "It is."}]
     if not rated:
-        with pytest.raises(DatasetError, match="'ANN' is another spelling of a rater with another label of"):
+        with pytest.raises(
+            DatasetError, match="ANN: item '0': differs on 'clear' from a rater of equal name"
+        ):
             RubricDataset(rubric=rubric, items=[{"submission": "x", "ratings": ratings}])
     dataset = RubricDataset(rubric=rubric, items=[{"submission": "x"}])
     dataset[0].ratings.update(ratings)

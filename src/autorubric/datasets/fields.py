@@ -279,8 +279,7 @@ def people_columns(columns: Iterable[str], is_labelled: Callable[[str], bool] | 
     names = {one: re.sub(r"(?:[^\w#]|_)+", "_", plain_name(one)).strip("_") for one in columns}
     alone = {one: name.removesuffix("s") for one, name in names.items() if "_" not in name}
     people = f"{_PEOPLE} {_PEOPLE_OR_COLUMNS}".split()
-    likely = {one for one, name in names.items() if _PERSON.search(name)}
-    likely |= {one for one, name in alone.items() if name in _PEOPLE.split()}
+    likely = {one for one in names if _PERSON.search(names[one]) or alone.get(one) in _PEOPLE.split()}
     unlabelled = [one for one in alone if is_labelled and alone[one] in people and not is_labelled(one)]
     raters = [one for one, name in alone.items() if name in _RATERS.split()]
     return raters or [one for one in names if one in likely] or unlabelled

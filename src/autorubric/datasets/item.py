@@ -448,8 +448,7 @@ def label_faults(item: DataItem, rubric: Rubric) -> Iterator[LabelFault]:
     for rater, labels in item.ratings.items():
         yield from _faults_in(item, labels, rubric, ("ratings", rater))
     for rater, name in _contradictions(item, rubric):
-        message = f"{rater!a} is another spelling of a rater with another label of {name!r}; keep one"
-        yield LabelFault(("ratings", rater), message)
+        yield LabelFault(("ratings", rater), f"differs on {name!r} from a rater of equal name; keep one")
     for name in item.reasons:
         if name not in rubric.names:
             hint = nearest_key(name, rubric.names)

@@ -32,6 +32,7 @@ _NAMES: Final = {
 }
 """Names of the columns of label tables; those before a bar come first."""
 _VALUES: Final = ("value", "rating", "label", "score", "verdict", "stars", "grade", "points")
+_IS_ID: Final = re.compile(r"(?:^|[_.])(?:uu|u)?id$").search
 _LAYOUTS: Final = (
     "use one row per label (item_id, criterion, rater, and value or probabilities) or one column per "
     "annotator (item_id, criterion and names; select them with --rater NAME)"
@@ -179,11 +180,10 @@ def _read_rows(
         tell(f"columns of {path}: {', '.join(renamed)}")
     if labels and "item_id" in chosen and len(found.get("rater", ())) < 2:
         return _wide_rows(table, chosen, labels, Path(path).stem)
-    wide = [one for one in table.columns if one not in chosen.values()]
+    wide = {one: plain_name(one) for one in table.columns if one not in chosen.values()}
     # Beside a column of values, and where a column holds ids, other columns may name people.
-    values = [one for one in wide if plain_name(one) in _VALUES]
-    has_ids = any(re.search(r"(?:^|[_.])(?:uu|u)?id$", plain_name(one)) for one in wide)
-    if "rater" not in found and "item_id" in chosen and not has_ids and (not values or len(wide) == 1):
+    is_unclear = len(wide) > 1 and not {*_VALUES}.isdisjoint(wide.values())
+    if "rater" not in found and "item_id" in chosen and not (is_unclear or any(map(_IS_ID, wide.values()))):
         return _wide_rows(table, chosen, {one: one for one in wide})
     if len(criteria) == 1 and not found["criterion"]:
         chosen["criterion"] = ""

@@ -146,8 +146,7 @@ class TableReader:
             return [to_json_cell(cell) for cell in columns[name]]
 
         if not fields:
-            # In rows of JSON, `rubric` is the rubric of an item.
-            keys = (*RUBRIC_KEYS, "rubric")
+            keys = (*RUBRIC_KEYS, "rubric")  # in JSON, the rubric of an item
             held = ({"rubrics": to_json_cell(one)} for key in keys for one in columns.get(key, ()))
             check_kind((((), row) for row in chain([dict.fromkeys(columns)], held)), self.faults)
         chosen = guess_fields(fields or {}, [*columns], self._own, self._rubric, cells)
