@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from autorubric.metrics.summaries.report_result import JudgeReport
     from autorubric.metrics.summaries.results import ConfusionMatrix
     from autorubric.runs.escalation import EscalationCurve
-    from autorubric.scoring.reports import EnsembleEvaluationReport
 
 
 # Blue and orange can be distinguished with every kind of colour vision (Okabe and Ito, 2008).
@@ -29,11 +28,9 @@ _INK, _BLUE, _ORANGE, _PALE = "#333333", "#0072B2", "#D55E00", "#BBBBBB"
 
 
 class Scored(Protocol):
-    """An object with scores and reports, such as an `EvalResult`."""
+    """An object with scores, such as an `EvalResult`."""
 
     def get_scores(self) -> list[float | None]: ...
-
-    def get_reports(self) -> Sequence[EnsembleEvaluationReport | None]: ...
 
 
 def plot_scores(
@@ -45,7 +42,7 @@ def plot_scores(
     """Plot a histogram of scores and mark the mean; several runs are drawn as outlines."""
     ax = _axes(ax)
     given = scores if isinstance(scores, Mapping) else {"scores": scores}
-    found = {name: _scores(one) for name, one in given.items()}
+    found = {name: one.get_scores() if hasattr(one, "get_scores") else [*one] for name, one in given.items()}
     known = {name: [score for score in one if score is not None] for name, one in found.items()}
     if not any(known.values()):
         raise ArgumentError("no scores to plot; see the errors of the items")
@@ -211,10 +208,6 @@ def plot_cost_accuracy(curve: EscalationCurve, *, ax: Axes | None = None) -> Axe
     ax.set_ylabel("accuracy")
     ax.legend(frameon=False)
     return _plain(ax)
-
-
-def _scores(given: Scored | Iterable[float | None]) -> list[float | None]:
-    return given.get_scores() if hasattr(given, "get_scores") else list(given)
 
 
 def _axes(ax: Axes | None) -> Axes:

@@ -343,6 +343,7 @@ def test_without_labels_nothing_is_compared(cli: Cli, unlabelled: str) -> None:
     for options in ((), ("--json",)):
         done = cli("judges", "compare", unlabelled, *options)
         assert (done.code, done.out) == (2, "") and "no labels" in done.err
+        assert "autorubric labels merge" in done.err
     with_labels = cli("judges", "compare", unlabelled, "--dataset", "labelled.json", "--json")
     assert len(with_labels.json["comparison"]["judges"]) == 1
 

@@ -294,14 +294,36 @@ def test_tables_of_another_layout(
     assert refused.code == 2 and told in refused.err
 
 
-def test_usual_names_of_columns_are_recognised(cli: Cli, dataset: str, tmp_path: Path) -> None:
-    """The choice is printed; with two columns for one key, nothing is chosen."""
-    rows = "Conv ID,Question,Coder,Rating\na,capital,Ada,y\nb,capital,Ada,N\n"
+@pytest.mark.parametrize(
+    ("columns", "item"),
+    [
+        ("Conv ID,", "Conv ID"),
+        ("ticket_id,", "ticket_id"),
+        ("messageId,", "messageId"),
+        ("essay_id,", "essay_id"),
+        ("item,ticket_id", "item"),
+        ("ticket_id,essay_id", "ticket_id"),
+    ],
+)
+def test_names_of_ids_are_recognised(cli: Cli, dataset: str, tmp_path: Path, columns: str, item: str) -> None:
+    """The choice is printed; the names are those of the ids in datasets."""
+    rows = f"{columns},Question,Coder,Rating\na,,capital,Ada,y\nb,,capital,Ada,N\n"
     (tmp_path / "l.csv").write_text(rows, encoding="utf-8")
     done = cli("labels", "merge", dataset, "l.csv", "-o", "m.json", "--json")
     assert (done.json["labels"], done.json["raters"]) == (2, ["Ada"])
-    told = "columns of l.csv: item_id=Conv ID, criterion=Question, rater=Coder, value=Rating"
-    assert told in done.err
+    assert f"columns of l.csv: item_id={item}, criterion=Question, rater=Coder, value=Rating" in done.err
+
+
+@pytest.mark.parametrize("columns", ["essay_id,text_id", "ticket_id,message_id"])
+def test_several_columns_of_ids_are_not_guessed(cli: Cli, dataset: str, tmp_path: Path, columns: str) -> None:
+    """The table is refused."""
+    (tmp_path / "l.csv").write_text(f"{columns},Question,Coder,Rating\na,b,capital,Ada,y\n", encoding="utf-8")
+    refused = cli("labels", "merge", dataset, "l.csv", "-o", "m.json")
+    assert refused.code == 2 and "column 'item_id' not found" in refused.err
+
+
+def test_of_two_columns_for_one_key_none_is_chosen(cli: Cli, dataset: str, tmp_path: Path) -> None:
+    """The message lists the columns; in a wide table, any name is a rater's."""
     rows = "item,question,coder,rating,score\na,capital,Ada,y,1\n"
     (tmp_path / "l.csv").write_text(rows, encoding="utf-8")
     refused = cli("labels", "merge", dataset, "l.csv", "-o", "m.json")

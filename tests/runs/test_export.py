@@ -222,6 +222,24 @@ def test_junit_without_a_bound_has_no_failures(result: EvalResult) -> None:
     assert b'failures="0"' in result.export("junit")
 
 
+@pytest.mark.parametrize(
+    ("limits", "errors"),
+    [({}, 0), ({"fail_under": 0.0}, 1), ({"max_lost": 0.05}, 1), ({"fail_under": 0.0, "max_lost": 0.5}, 0)],
+)
+def test_lost_verdicts_of_a_case(limits: dict[str, float], errors: int, tmp_path: Path) -> None:
+    """One of two verdicts is lost; with either option, the limit applies."""
+
+    def partly(request: JudgeRequest) -> Any:
+        return 7 if request.criterion.name == "stars" else "no such word"
+
+    dataset = RubricDataset(rubric=RUBRIC, items=[{"id": "a", "submission": "Yes."}])
+    grader = CriterionGrader(judges=[partly], on_failure="exclude")
+    run = evaluate_sync(dataset, grader, experiments_dir=tmp_path, show_progress=False)
+    assert run.item_results[0].report is not None and run.item_results[0].report.score is not None
+    root = ElementTree.fromstring(run.export("junit", **limits))
+    assert root.get("errors") == str(errors)
+
+
 def test_an_abstention_is_missing_in_tables_and_told_in_words(tmp_path: Path) -> None:
     """Frames and their files have no answer where the panel abstained; JUnit says that it did."""
 

@@ -107,6 +107,9 @@ async def clients() -> None:
             await client.generate("Be brief.", "Hello.", ar.CannotAssessConfig), ar.CannotAssessConfig
         )
     assert_type(await ar.llm.generate("Be brief.", "Hello.", "gpt-6-luna"), str)
+    assert_type(ar.llm.generate_sync("Be brief.", "Hello.", "gpt-6-luna"), str)
+    settings = ar.llm.generate_sync("Be brief.", "Hello.", "gpt-6-luna", ar.CannotAssessConfig)
+    assert_type(settings, ar.CannotAssessConfig)
 
 
 class Coin:

@@ -236,7 +236,10 @@ def similar_names(names: Iterable[str]) -> list[tuple[str, str]]:
     earlier: dict[str, str] = {}
     pairs = []
     for name in names:
-        latin = _skeleton(name)
+        # Without whitespace, and with each character replaced by the one it looks like. The compatibility
+        # forms of some twins are other letters; a lunate sigma becomes a final sigma.
+        normal = unicodedata.normalize("NFKC", name.translate(_PROTOTYPES))
+        latin = _GAPS.sub("", normal).translate(_PROTOTYPES)
         keys = (f"folded {_fold(latin)}", f"shape {_fold(latin.translate(_SHAPES))}")
         first = next((earlier[key] for key in keys if key in earlier), name)
         if first != name:
@@ -244,13 +247,6 @@ def similar_names(names: Iterable[str]) -> list[tuple[str, str]]:
         for key in keys:
             earlier.setdefault(key, name)
     return pairs
-
-
-def _skeleton(name: str) -> str:
-    """Return the name without whitespace, with each character replaced by the one it looks like."""
-    # The compatibility forms of some twins are other letters; a lunate sigma becomes a final sigma.
-    normal = unicodedata.normalize("NFKC", name.translate(_PROTOTYPES))
-    return _GAPS.sub("", normal).translate(_PROTOTYPES)
 
 
 def _fold(text: str) -> str:

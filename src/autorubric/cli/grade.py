@@ -309,9 +309,53 @@ def evaluate(  # noqa: PLR0913 - one parameter per group of options
     stem = file.data.path.stem
     if run.shard and setup.config.experiment_name is None:
         setup = replace(setup, config=setup.config.model_copy(update={"experiment_name": stem}))
+    config = setup.config
     if run.dry_run:
-        return _print_estimate(setup, run, as_json=as_json)
-    return _run(setup, run, gate, stem, is_named=run.name is None and file.name is not None, as_json=as_json)
+        data, config = shard_inputs(setup.dataset, config, run.shard)
+        found = autorubric.estimate(
+            data,
+            setup.grader,
+            experiment_name=config.experiment_name,
+            experiments_dir=config.experiments_dir,
+            batch=run.batch,
+        )
+        print_result(found.to_dict, found.blocks, as_json=as_json)
+        return Exit.DONE
+    name = config.experiment_name or new_run_name(stem, config.experiments_dir)
+    resume_command = "the same command"
+    if run.name is not None or file.name is None:
+        resume_command += f" with --name {shlex.quote(name)}"
+    options = {
+        **config.model_dump(exclude={"shard"}),
+        "fail_fast": run.fail_fast,
+        "show_progress": not run.no_progress,
+        "experiment_name": name,
+        "on_mismatch": run.on_mismatch,
+        "executor": run.executor,
+        "batch": run.batch,
+        "finish_direct": run.finish_direct,
+    }
+    result = run_resumable(
+        setup.dataset,
+        setup.grader,
+        resume_command=resume_command,
+        preflight=not (run.no_preflight or run.batch or run.finish_direct),
+        shard=run.shard,
+        **options,
+    )
+    result = replace(result, notices=tuple(map(in_flags, result.notices)))
+    print_result(lambda: _json(result), lambda: run_blocks(result), as_json=as_json)
+    _print_notices(result, as_json=as_json)
+    if result.stopped is not None:
+        return report_stop(result.stopped, resume_command, batch=run.batch)
+    if gate.fail_under is None and not gate.is_set:
+        verdicts = result.verdicts
+        if missing := verdicts.lost + verdicts.assumed:
+            notice(
+                f"{missing:,} of {verdicts.asked:,} verdicts were lost or assumed ({verdicts.lost:,} lost, "
+                f"{verdicts.assumed:,} assumed); pass --max-lost or --fail-under to exit with code 3 instead"
+            )
+    return gate.exit_code(mean_score(result), result.verdicts, unjudged=result.failed_items)
 
 
 def _read_source(source: Path | None, judge: Sequence[str] | None) -> autorubric.runs.run_file.RunFile:
@@ -361,67 +405,6 @@ def _override_setup(
             "only one of them; set api_key_env for each judge in the run file"
         )
     return autorubric.runs.run_setup.set_up(file.with_model_settings(chosen))
-
-
-def _run(
-    setup: autorubric.runs.RunSetup,
-    run: RunOptions,
-    gate: ScoreGate,
-    stem: str,
-    *,
-    is_named: bool,
-    as_json: bool,
-) -> Exit:
-    """Run the evaluation and print its result; with `is_named`, the run file contains the run's name."""
-    config = setup.config
-    name = config.experiment_name or new_run_name(stem, config.experiments_dir)
-    resume_command = "the same command"
-    if not is_named:
-        resume_command += f" with --name {shlex.quote(name)}"
-    options = {
-        **config.model_dump(exclude={"shard"}),
-        "fail_fast": run.fail_fast,
-        "show_progress": not run.no_progress,
-        "experiment_name": name,
-        "on_mismatch": run.on_mismatch,
-        "executor": run.executor,
-        "batch": run.batch,
-        "finish_direct": run.finish_direct,
-    }
-    result = run_resumable(
-        setup.dataset,
-        setup.grader,
-        resume_command=resume_command,
-        preflight=not (run.no_preflight or run.batch or run.finish_direct),
-        shard=run.shard,
-        **options,
-    )
-    result = replace(result, notices=tuple(map(in_flags, result.notices)))
-    print_result(lambda: _json(result), lambda: run_blocks(result), as_json=as_json)
-    _print_notices(result, as_json=as_json)
-    if result.stopped is not None:
-        return report_stop(result.stopped, resume_command, batch=run.batch)
-    if gate.fail_under is None and not gate.is_set:
-        verdicts = result.verdicts
-        if missing := verdicts.lost + verdicts.assumed:
-            notice(
-                f"{missing:,} of {verdicts.asked:,} verdicts were lost or assumed ({verdicts.lost:,} lost, "
-                f"{verdicts.assumed:,} assumed); pass --max-lost or --fail-under to exit with code 3 instead"
-            )
-    return gate.exit_code(mean_score(result), result.verdicts, unjudged=result.failed_items)
-
-
-def _print_estimate(setup: autorubric.runs.RunSetup, run: RunOptions, *, as_json: bool) -> Exit:
-    dataset, config = shard_inputs(setup.dataset, setup.config, run.shard)
-    found = autorubric.estimate(
-        dataset,
-        setup.grader,
-        experiment_name=config.experiment_name,
-        experiments_dir=config.experiments_dir,
-        batch=run.batch,
-    )
-    print_result(found.to_dict, found.blocks, as_json=as_json)
-    return Exit.DONE
 
 
 def _print_notices(result: autorubric.EvalResult, *, as_json: bool) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -34,7 +34,7 @@ from autorubric.runs.reopen import stored_policy
 from autorubric.support.blocks import Block, ScalarBlock, TableBlock, TextBlock
 
 if TYPE_CHECKING:
-    from autorubric.cli.audit import Audit, PartResult
+    from autorubric.cli.audit import PartResult
 
 
 class AuditPart(StrEnum):
@@ -130,7 +130,8 @@ def compare(
     found = autorubric.metrics.compare_run(result, labels.labelled(result, truth), rng=seed)
     if not found.n_items:
         raise ArgumentError(
-            f"{run} has no labels, so judges cannot be compared; pass the labelled dataset with --dataset"
+            f"{run} has no labels, so judges cannot be compared; pass the labelled dataset with --dataset "
+            "(to make one from a table of labels: autorubric labels merge DATASET TABLE -o labelled.jsonl)"
         )
     print_result(lambda: {"run": str(run), "comparison": found.to_dict()}, found.blocks, as_json=as_json)
     return Exit.DONE
@@ -195,22 +196,17 @@ def audit(  # noqa: PLR0913 - one parameter per option
             as_json=as_json,
         )
         return Exit.DONE
-    return _print_audit(run, found, parts.only, full=full, as_json=as_json)
-
-
-def _print_audit(
-    run: Path, audit: Audit, only: Sequence[AuditPart] | None, *, full: bool, as_json: bool
-) -> Exit:
-    if not audit.has_labels:
+    if not found.has_labels:
         notice(
             f"{run} has no labels, so parts that need labels are omitted. Pass --labels FILE, or a labelled "
             "dataset with --dataset"
         )
-    notice(f"Computing the audit of {audit.n_items} items …")
-    parts = {name: audit.part(name) for name in AuditPart if only is None or name in only}
-    verdicts = audit.verdicts() if AuditPart.REPORT in parts else {}
+    notice(f"Computing the audit of {found.n_items} items …")
+    only = parts.only
+    computed = {name: found.part(name) for name in AuditPart if only is None or name in only}
+    verdicts = found.verdicts() if AuditPart.REPORT in computed else {}
     shown = _all_blocks if full or only is not None else _summary_blocks
-    print_result(lambda: _json(run, parts, verdicts), lambda: shown(parts, verdicts), as_json=as_json)
+    print_result(lambda: _json(run, computed, verdicts), lambda: shown(computed, verdicts), as_json=as_json)
     return Exit.DONE
 
 

@@ -241,7 +241,14 @@ def merge(  # noqa: PLR0913 - one parameter per option
         raise ArgumentError(f"{tables[0]}: --decide requires labels saved by annotation pages, not tables")
     if pages and rater:
         raise ArgumentError(f"{pages[0]}: --rater requires a table (.csv, .tsv); merge pages separately")
-    merged = _merge_tables(known, tables, rater)
+    before, people = _ratings(known)
+    for path in tables:
+        known = known.with_ratings(path, raters=rater or None)
+        notice_labels(path, known, rater)
+    after, raters = _ratings(known)
+    merged = autorubric.datasets.MergedLabels(
+        dataset=known, n_labels=after - before, raters=tuple(sorted(raters - people)), notices=()
+    )
     if pages:
         of_pages = autorubric.merge_labels(merged.dataset, pages, disputed=handed_out)
         merged = replace(
@@ -260,19 +267,6 @@ def merge(  # noqa: PLR0913 - one parameter per option
     if agreement is not None:
         print_blocks(agreement.blocks())
     return Exit.DONE
-
-
-def _merge_tables(
-    dataset: autorubric.RubricDataset, tables: Sequence[Path], rater: list[str] | None
-) -> autorubric.datasets.MergedLabels:
-    before, people = _ratings(dataset)
-    for path in tables:
-        dataset = dataset.with_ratings(path, raters=rater or None)
-        notice_labels(path, dataset, rater)
-    after, raters = _ratings(dataset)
-    return autorubric.datasets.MergedLabels(
-        dataset=dataset, n_labels=after - before, raters=tuple(sorted(raters - people)), notices=()
-    )
 
 
 def _ratings(dataset: autorubric.RubricDataset) -> tuple[int, set[str]]:

@@ -107,11 +107,11 @@ def compare(
 ) -> Exit:
     """Compare a run with an earlier run, item by item.
 
-    Items are matched by id; without ids, by position if prompts are equal, and otherwise by prompt. Their
-    texts may differ, for example when two versions of a system answer the same questions. Verdicts on items
-    that only one run has count as not judged in the other run. Differences are RUN2 - RUN1, with paired
-    confidence intervals over items and p-values from a sign-flip test. P-values for criteria are adjusted
-    for multiple comparisons (Holm).
+    Items are matched by id, so their texts may differ, for example when two versions of a system answer the
+    same questions. Items without ids are matched by row if prompts are equal, and otherwise by prompt or
+    text. Verdicts on items that only one run has count as not judged in the other run. Differences are RUN2
+    - RUN1, with paired confidence intervals over items and p-values from a sign-flip test. P-values for
+    criteria are adjusted for multiple comparisons (Holm).
 
     With --json, prints an object with the keys baseline, run, regressed (null if undecided) and difference
     (as in `RunDifference.to_dict`).

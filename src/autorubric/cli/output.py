@@ -233,11 +233,6 @@ def _column_groups(widths: Sequence[int], width: int) -> Iterator[list[int]]:
     yield chosen
 
 
-def _style(text: str) -> str:
-    """Return the colour of a cell that begins with a verdict or a status; empty for other cells."""
-    return _COLOURS.get(text.split("\n")[0].split(" (")[0].strip(), "")
-
-
 def _table(
     columns: Sequence[str],
     rows: Sequence[Sequence[Cell]],
@@ -260,7 +255,9 @@ def _table(
             overflow="fold",
         )
     for row in texts:
-        table.add_row(*(Text(row[at], style=_style(row[at])) for at in chosen))
+        # A cell may begin with a verdict or a status.
+        starts = {at: row[at].split("\n")[0].split(" (")[0].strip() for at in chosen}
+        table.add_row(*(Text(row[at], style=_COLOURS.get(starts[at], "")) for at in chosen))
     return table
 
 

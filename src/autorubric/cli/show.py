@@ -390,10 +390,10 @@ CaseFailUnder = Annotated[
 ]
 
 CaseMaxLost = Annotated[
-    float,
+    float | None,
     max_lost_option(
-        "With junit and --fail-under: report an item as an error if more than this fraction of its verdicts "
-        f"was lost or assumed.  [default: {MAX_LOST}]"
+        "With junit: maximum fraction of missing verdicts of an item, and of a run with unfinished items; "
+        f"more is an error.  [default: {MAX_LOST}, for items only with --fail-under]"
     ),
 ]
 
@@ -405,7 +405,7 @@ def export(
     out: ExportFile = None,
     table: Table = "scores",
     fail_under: CaseFailUnder = None,
-    max_lost: CaseMaxLost = MAX_LOST,
+    max_lost: CaseMaxLost = None,
 ) -> Exit:
     """Export a run as a table, a Markdown page, or a JUnit report for CI servers.
 

@@ -93,7 +93,7 @@ class RunPage:
             result = self._result
             return {
                 "version": self._version,
-                "done": sum(one.report is not None or one.error is not None for one in result.item_results),
+                "done": result.total_items,
                 "total": len(result.dataset),
                 "cost": result.total_completion_cost,
                 "failed": result.failed_items,
@@ -122,36 +122,32 @@ class RunPage:
                 if (one["item_id"], one["criterion"]) == (item_id, name) and one.get("value") != value:
                     shown = f"{one.get('value')} by {one.get('rater')}"
                     raise StaleLabelError(f"a newer label was saved ({shown}); reload the page")
-            self._append(
-                {
-                    "item_id": item_id,
-                    "criterion": name,
-                    "rater": self._rater,
-                    "value": value,
-                    "time": datetime.now(UTC).isoformat(timespec="seconds"),
-                    "sha256": data.item_fingerprint(place),
-                }
-            )
+            label = {
+                "item_id": item_id,
+                "criterion": name,
+                "rater": self._rater,
+                "value": value,
+                "time": datetime.now(UTC).isoformat(timespec="seconds"),
+                "sha256": data.item_fingerprint(place),
+            }
+            path = self._run / LABELS
+            try:
+                with path.open("a", encoding="utf-8", newline="\n") as file:
+                    file.write(json.dumps(label, ensure_ascii=False) + "\n")
+            except OSError as error:
+                raise FileError.whole(path, f"{error.strerror}; the label was not saved") from None
             if self._file is not None:
                 # No edit of another program may be lost.
                 if not self._file.is_file() or self._file.read_bytes() != self._content:
                     raise ArgumentError(
-                        f"{self._file} was changed by another program; the label was saved only to "
-                        f"{self._run / LABELS}. Start autorubric view again."
+                        f"{self._file} was changed by another program; the label was saved only to {path}. "
+                        "Start autorubric view again."
                     )
                 labelled = self._with_labels({str(item_id): {str(name)}})
                 save_truth(labelled, self._file, {place: {name: value}}, self._fields)
                 self._dataset, self._content = labelled, self._file.read_bytes()
             self.n_saved += 1
             return {"saved": self.n_saved, "label": value, "labels": len(stored) + 1}
-
-    def _append(self, label: dict[str, Any]) -> None:
-        path = self._run / LABELS
-        try:
-            with path.open("a", encoding="utf-8", newline="\n") as file:
-                file.write(json.dumps(label, ensure_ascii=False) + "\n")
-        except OSError as error:
-            raise FileError.whole(path, f"{error.strerror}; the label was not saved") from None
 
     def _refresh(self) -> None:
         """Read the run again if its files have grown."""

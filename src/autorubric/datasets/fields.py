@@ -52,7 +52,7 @@ _RULES: Final[Mapping[str, _Rule]] = {
         ends="reply response output completion answer generation submission summary essay solution",
     ),
 }
-_IDS: Final = (
+ID_NAMES: Final = (
     "id item_id example_id sample_id row_id doc_id uid uuid message_id request_id trace_id case_id ticket_id "
     "session_id conversation_id conv_id"
 )
@@ -265,7 +265,7 @@ def plain_name(column: str) -> str:
 _WORD_START: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _KNOWN_NAMES: Final = {
     form.replace("_", ""): form
-    for rule in (*_RULES.values(), _Rule(_IDS), _Rule("model_answer"))
+    for rule in (*_RULES.values(), _Rule(ID_NAMES), _Rule("model_answer"))
     for names in rule
     for name in names.split()
     if "_" in name
@@ -295,7 +295,7 @@ _PERSON: Final = re.compile(
 
 def _likely_ids(columns: Iterable[str], values: _Values) -> list[str]:
     """Return the columns that are likely to hold ids and whose cells differ, the likeliest first."""
-    known = _IDS.split()
+    known = ID_NAMES.split()
     names = {one: plain_name(one) for one in columns if not one.startswith((TRUTH, META))}
     likely = sorted((one for one in names if names[one] in known), key=lambda one: known.index(names[one]))
     if unique := [one for one in likely if _are_ids(one, values)]:

@@ -268,9 +268,11 @@ def save_truth(
     if len(table.cells) != len(dataset):
         message = f"label not saved: the file has {len(table.cells)} rows, the dataset {len(dataset)}"
         raise DatasetError.whole(path, message)
+    named = (fields or {}).get("truth", TRUTH)
+    prefix, own = (named, dict[str, str]()) if isinstance(named, str) else (TRUTH, named)
     columns = {
         place: {
-            _column(fields or {}, criterion): (
+            own.get(criterion, prefix + criterion): (
                 label if isinstance(label, str) else json.dumps(label, ensure_ascii=False)
             )
             for criterion, label in labels.items()
@@ -278,10 +280,3 @@ def save_truth(
         for place, labels in cells.items()
     }
     write_text_atomic(path, replace_cells(table, columns))
-
-
-def _column(fields: FieldMap, criterion: str) -> str:
-    named = fields.get("truth", TRUTH)
-    if isinstance(named, str):
-        return named + criterion
-    return named.get(criterion, TRUTH + criterion)

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict
 
 from autorubric.criteria.base import BaseCriterion
 from autorubric.datasets.csv_files import CSV_SUFFIXES, CsvTable, read_csv, repeated_column
-from autorubric.datasets.fields import are_labels, columns_of_criteria, people_columns, plain_name
+from autorubric.datasets.fields import ID_NAMES, are_labels, columns_of_criteria, people_columns, plain_name
 from autorubric.datasets.item import DataItem, all_by_name, bind_item, by_name, decode_cell, is_no_label
 from autorubric.errors import DatasetError, ReplyError
 from autorubric.rubric.rubric import Rubric
@@ -25,7 +25,7 @@ from autorubric.support.read import format_fault, format_of, read_structured
 from autorubric.support.reading_errors import Faults, FilePath, nearest_key, short_repr
 
 _NAMES: Final = {
-    "item_id": "item_id|id|item conversation_id conversation conv_id conv",
+    "item_id": f"item_id|id|item|{ID_NAMES} conversation conv",
     "criterion": "criterion|criteria question item_criterion",
     "rater": "rater",
     "value": "value|rating label score verdict",
@@ -94,6 +94,8 @@ def _likely_columns(columns: Collection[str], people: Collection[str]) -> dict[s
     for key, names in _NAMES.items():
         likely = [[one for one in columns if plain_name(one) in part.split()] for part in names.split("|")]
         found[key] = [key] if key in columns else next(filter(None, likely), [])
+    others = [one for one in columns if plain_name(one).endswith("_id") and one not in people]
+    found["item_id"] = found["item_id"] or others
     found["rater"] = found["rater"] or [*people]
     if not {"rater", "value"} & {*columns} and not (found["rater"] and found["value"]):
         # A wide table may have the items' questions next to the labels.

@@ -201,7 +201,15 @@ async def _lines_of_stdin() -> AsyncIterator[str]:
 
 async def serve_http(tools: ToolServer, address: HttpAddress) -> None:
     """Serve the tools over streamable HTTP and print the URL, with the actual port, to stderr."""
-    manager = StreamableHTTPSessionManager(build_server(tools), security_settings=_security(address))
+    # Web pages must not reach a loopback address; others are protected by the token. Clients omit the
+    # default port.
+    names = [f"{name}{port}" for name in _NAMES_OF_LOOPBACK | {address.name} for port in (":*", "")]
+    security = TransportSecuritySettings(
+        enable_dns_rebinding_protection=address.is_loopback,
+        allowed_hosts=names,
+        allowed_origins=[f"http://{name}" for name in names],
+    )
+    manager = StreamableHTTPSessionManager(build_server(tools), security_settings=security)
     config = uvicorn.Config(
         guard_app(manager.handle_request, address.token),
         lifespan="off",
@@ -217,17 +225,6 @@ async def serve_http(tools: ToolServer, address: HttpAddress) -> None:
         logging.getLogger("uvicorn.error").addFilter(lambda record: not server.should_exit)
         async with manager.run():
             await server.serve(sockets=[bound])
-
-
-def _security(address: HttpAddress) -> TransportSecuritySettings:
-    """Prevent web pages from reaching a loopback address; on others, the token protects the server."""
-    # Clients omit the default port.
-    names = [f"{name}{port}" for name in _NAMES_OF_LOOPBACK | {address.name} for port in (":*", "")]
-    return TransportSecuritySettings(
-        enable_dns_rebinding_protection=address.is_loopback,
-        allowed_hosts=names,
-        allowed_origins=[f"http://{name}" for name in names],
-    )
 
 
 def _open_socket(address: HttpAddress) -> socket.socket:

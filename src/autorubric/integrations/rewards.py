@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -61,11 +61,11 @@ def as_reward(
     Raises:
         RubricError: If `rubric` has errors.
     """
-    group = _Group(_rubric_or_none(rubric), grader, reference_column, rubric_column)
+    grade_rows = _scorer(rubric, grader, reference_column, rubric_column)
     loop = KeptLoop(grader.aclose)
 
     def reward(prompts: Sequence[Any], completions: Sequence[Any], **columns: Any) -> list[float | None]:
-        return loop.run(group.scores(prompts, completions, columns))
+        return loop.run(grade_rows(prompts, completions, **columns))
 
     reward.__name__ = reward.__qualname__ = name
     return reward
@@ -83,13 +83,7 @@ def as_async_reward(
 
     The arguments and errors are the same as for `as_reward`.
     """
-    group = _Group(_rubric_or_none(rubric), grader, reference_column, rubric_column)
-
-    async def reward(
-        prompts: Sequence[Any], completions: Sequence[Any], **columns: Any
-    ) -> list[float | None]:
-        return await group.scores(prompts, completions, columns)
-
+    reward = _scorer(rubric, grader, reference_column, rubric_column)
     reward.__name__ = reward.__qualname__ = name
     return reward
 
@@ -149,27 +143,23 @@ class _Graded:
     report: EnsembleEvaluationReport | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Group:
-    """The grading of the completions of one call."""
+def _scorer(
+    rubric: RubricLike | None, grader: Grader, reference_column: str, rubric_column: str
+) -> Callable[..., Coroutine[Any, Any, list[float | None]]]:
+    """Return a function that returns the scores of completions, None for those without a full judgment."""
+    default = _rubric_or_none(rubric)
 
-    rubric: Rubric | None
-    grader: Grader
-    reference_column: str
-    rubric_column: str
-
-    async def scores(
-        self, prompts: Sequence[Any], completions: Sequence[Any], columns: Mapping[str, Any]
+    async def reward(
+        prompts: Sequence[Any], completions: Sequence[Any], **columns: Any
     ) -> list[float | None]:
-        """Return the score of each completion; None for a completion without a full judgment."""
         size = len(completions)
-        references = _column(columns, self.reference_column, size)
-        rubrics = _column(columns, self.rubric_column, size)
+        references = _column(columns, reference_column, size)
+        rubrics = _column(columns, rubric_column, size)
         if len(prompts) != size:
             raise ArgumentError(f"prompts and completions differ in length: {len(prompts)} and {size}")
-        if self.rubric is None and self.rubric_column not in columns:
+        if default is None and rubric_column not in columns:
             raise ArgumentError(
-                f"no rubric: pass a rubric to as_reward, or add a column {self.rubric_column!r} with rubrics"
+                f"no rubric: pass a rubric to as_reward, or add a column {rubric_column!r} with rubrics"
             )
         rows = [
             _RewardRow(prompt=prompt, completion=completion, reference=reference, rubric=rubric)
@@ -177,8 +167,10 @@ class _Group:
                 prompts, completions, references, rubrics, strict=True
             )
         ]
-        graded = await asyncio.gather(*(_grade(row, self.rubric, self.grader) for row in rows))
+        graded = await asyncio.gather(*(_grade(row, default, grader) for row in rows))
         return [one.score for one in graded]
+
+    return reward
 
 
 async def _grade(row: _RewardRow, default: Rubric | None, grader: Grader) -> _Graded:

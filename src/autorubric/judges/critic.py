@@ -231,10 +231,6 @@ class Critic:
     def check_panel_settings(self, judge_id: str, *, few_shot: Collection[str]) -> None:
         """Check that panels provide all template variables; warn if few-shot examples will not be shown.
 
-        Args:
-            judge_id: Name of the critic in the panel.
-            few_shot: Names of the criteria with few-shot examples.
-
         Raises:
             ArgumentError: If panels do not provide a variable, or a format is not suitable for text.
         """

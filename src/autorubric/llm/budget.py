@@ -238,13 +238,9 @@ class SpendingLimit:
     def _wake(self) -> None:
         waiting, self._waiting = self._waiting, []
         for turn in waiting:
-            loop = turn.get_loop()
-            if loop is _running_loop():
-                _end(turn)
-            else:
-                # Nothing waits in a loop that has been closed.
-                with suppress(RuntimeError):
-                    loop.call_soon_threadsafe(_end, turn)
+            # Nothing waits in a loop that has been closed.
+            with suppress(RuntimeError):
+                turn.get_loop().call_soon_threadsafe(_end, turn)
 
     def __str__(self) -> str:
         if self.stop_reason is not None:
@@ -260,13 +256,6 @@ class SpendingLimit:
 def _end(turn: asyncio.Future[None]) -> None:
     if not turn.done():
         turn.set_result(None)
-
-
-def _running_loop() -> asyncio.AbstractEventLoop | None:
-    try:
-        return asyncio.get_running_loop()
-    except RuntimeError:
-        return None
 
 
 class _Both:

@@ -310,7 +310,7 @@ def _warn(message: str) -> None:
 
 def _to_json(reply: ModelReply) -> str:
     fields = reply._asdict()
-    del fields["cached"]
+    del fields["cached"], fields["reasoning_field"]
     fields["usage"] = None if reply.usage is None else asdict(reply.usage)
     return json.dumps(fields, separators=(",", ":"))
 

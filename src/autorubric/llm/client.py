@@ -30,7 +30,7 @@ from autorubric.llm.transport import (
     ask_again_messages,
     is_cut_off,
 )
-from autorubric.support.concurrency import run_sync
+from autorubric.support.concurrency import sync_twin
 from autorubric.support.objects import Json
 
 T = TypeVar("T")
@@ -100,7 +100,10 @@ def _answer(question: ModelQuestion[T], reply: ModelReply) -> T | None:
     if reply.refusal is not None:
         return None
     if reply.reasoning and _is_empty(reply.text):
-        raise ReplyError("the reply is empty, and its reasoning_content or reasoning is no finished answer")
+        raise ReplyError(
+            f"the content of the reply is empty, and the text in its {reply.reasoning_field} is not a "
+            "finished answer; if this repeats, switch thinking off on the server, or allow longer replies"
+        )
     if reply.finish_reason == "length" and question.schema is not None and "{" not in reply.text:
         # A bare `1` may be the beginning of `10`.
         raise ReplyError("there is no JSON object in it")
@@ -191,11 +194,8 @@ class LLMClient:
             ReplyError: If no reply could be read; `usage`, `cost` and `replies` cover all attempts.
             ProviderError: If no model sent a reply; the error has the same attributes as a `ReplyError`.
         """
-
-        def decode(text: str) -> T:
-            return read(parse_reply_json(text))
-
-        return await self.converse(ModelQuestion(tuple(messages), decode, schema, sample))
+        question = ModelQuestion(tuple(messages), lambda text: read(parse_reply_json(text)), schema, sample)
+        return await self.converse(question)
 
     @overload
     async def generate(
@@ -352,22 +352,5 @@ async def generate(
         return await client.generate(system_prompt, user_prompt, response_format)
 
 
-@overload
-def generate_sync(
-    system_prompt: str, user_prompt: str, model: LLMConfig | str, response_format: None = None
-) -> str: ...
-
-
-@overload
-def generate_sync(
-    system_prompt: str, user_prompt: str, model: LLMConfig | str, response_format: type[M]
-) -> M: ...
-
-
-def generate_sync(
-    system_prompt: str, user_prompt: str, model: LLMConfig | str, response_format: type[M] | None = None
-) -> str | M:
-    """Call `generate` from synchronous code, even inside a running event loop."""
-    if response_format is None:
-        return run_sync(generate(system_prompt, user_prompt, model))
-    return run_sync(generate(system_prompt, user_prompt, model, response_format))
+generate_sync = sync_twin(generate)
+"""Call `generate` from synchronous code, even inside a running event loop."""

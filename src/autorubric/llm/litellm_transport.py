@@ -110,12 +110,13 @@ class LiteLLMTransport:
             arguments, dropped = self._arguments(request, self._fixed)
             outcome = await self._outcome(litellm, arguments)
             if not isinstance(outcome, litellm.UnsupportedParamsError):
-                return self._reply(litellm, request, outcome, dropped)
-            self._note_refused(arguments, outcome)
-
-    def _reply(
-        self, litellm: Any, request: ModelRequest, outcome: Any, dropped: tuple[str, ...]
-    ) -> ModelReply:
+                break
+            # litellm names the parameters that the model does not support with these values.
+            said = str(outcome)
+            named = {name for name in _DROPPABLE | {"response_format"} if name in arguments and name in said}
+            if not named:
+                self._fail(RequestRefusedError, said)
+            self._refused_params |= named
         if isinstance(outcome, ModelReply):
             return outcome
         if isinstance(outcome, ProviderError | BudgetError):
@@ -146,7 +147,11 @@ class LiteLLMTransport:
                 return BudgetError("the request is kept for a batch")
             if guard.problem is not None:
                 return masked_error(guard.problem[0], self._config.model, guard.problem[1], self._mask)
-            self._note_key(guard)
+            # For errors about keys.
+            key, variable = self._config.api_key, self._config.api_key_env
+            variable = variable or guard.sent_variable(environment_secrets())
+            if not self._key_note and guard.request is not None and (key or variable):
+                self._key_note = rejected_key(None if key else variable, guard.address())
             if guard.is_complete and not isinstance(error, litellm.ContentPolicyViolationError):
                 return self._unusable(guard, had_schema="response_format" in arguments) or error
             return error
@@ -178,13 +183,6 @@ class LiteLLMTransport:
             address=str(address),
         )
         return refusal_of(failure, self._mask) if is_filtered(failure) else error_of(failure, self._mask)
-
-    def _note_key(self, guard: Guard) -> None:
-        """Remember which key was sent where, for errors about keys."""
-        config = self._config
-        variable = config.api_key_env or guard.sent_variable(environment_secrets())
-        if not self._key_note and guard.request is not None and (config.api_key or variable):
-            self._key_note = rejected_key(None if config.api_key else variable, guard.address())
 
     async def aclose(self) -> None:
         if _litellm.cache_info().currsize:
@@ -262,7 +260,14 @@ class LiteLLMTransport:
         if request.schema is not None and not self._takes("response_format"):
             self._fail(SchemaRefusedError, "the provider does not support response formats")
         params = {name: value for name, value in request.params.items() if name not in unsupported}
-        arguments = {**params, **fixed, "messages": self._messages(request)}
+        wants_marks = self._config.prompt_caching and self._is_claude
+        marked = [place for place, one in enumerate(request.messages) if wants_marks and one.cache_prefix > 0]
+        kept = set(marked[-_MOST_MARKS:])
+        messages = [
+            {"role": one.role, "content": _mark_prefix(one) if place in kept else one.wire_content()}
+            for place, one in enumerate(request.messages)
+        ]
+        arguments = {**params, **fixed, "messages": messages}
         if request.schema is not None:
             if request.schema.max_chars is not None and self._takes("max_tokens") and not self._reasons:
                 arguments.setdefault("max_tokens", token_limit(request.schema.max_chars))
@@ -271,23 +276,6 @@ class LiteLLMTransport:
 
     def _takes(self, name: str) -> bool:
         return name not in self._refused_params and (self._supported is None or name in self._supported)
-
-    def _note_refused(self, arguments: Mapping[str, Any], error: Exception) -> None:
-        """Remember the parameters that litellm reports as unsupported by the model with these values."""
-        said = str(error)
-        named = {name for name in _DROPPABLE | {"response_format"} if name in arguments and name in said}
-        if not named:
-            self._fail(RequestRefusedError, said)
-        self._refused_params |= named
-
-    def _messages(self, request: ModelRequest) -> list[dict[str, Json]]:
-        wants_marks = self._config.prompt_caching and self._is_claude
-        marked = [place for place, one in enumerate(request.messages) if wants_marks and one.cache_prefix > 0]
-        kept = set(marked[-_MOST_MARKS:])
-        return [
-            {"role": one.role, "content": _mark_prefix(one) if place in kept else one.wire_content()}
-            for place, one in enumerate(request.messages)
-        ]
 
     def _read(self, request: ModelRequest, response: Any, dropped: tuple[str, ...]) -> ModelReply:
         reply = self._reply_in(response, request.model)

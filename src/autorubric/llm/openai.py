@@ -75,7 +75,10 @@ class OpenAITransport:
             pool = self._pools.of(asyncio.get_running_loop())
             session = pool.session
             if session is None or session.http.closed:
-                session = await self._open_session(pool)
+                # A session references its loop, and would keep the entry of a closed loop alive.
+                self._pools.forget(lambda loop: loop.is_closed())
+                keeper = _session_of_loop(self._config, self._read_key())
+                session = pool.session = _Session(await anext(keeper), keeper, Deadlines(self._limit))
             began = time.perf_counter()
             status, headers, raw = await self._post(session, body)
             if 200 <= status < 300:
@@ -90,13 +93,6 @@ class OpenAITransport:
         if session is not None:
             session.deadlines.close()
             await session.keeper.aclose()
-
-    async def _open_session(self, pool: _Pool) -> _Session:
-        # A session references its loop, and would keep the entry of a closed loop alive.
-        self._pools.forget(lambda loop: loop.is_closed())
-        keeper = _session_of_loop(self._config, self._read_key())
-        pool.session = _Session(await anext(keeper), keeper, Deadlines(self._limit))
-        return pool.session
 
     def _read_key(self) -> str | None:
         """Read the key late, so that a grader can be created and costs estimated without a key."""

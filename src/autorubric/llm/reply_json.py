@@ -187,9 +187,8 @@ def _parse(text: str, wanted: _Wanted, material: str = "") -> ParsedReply:
     body = without_reasoning(text, f"JSON {wanted.name}", material)
     try:
         return _parse_body(body, wanted, material)
-    except (_Unreadable, RecursionError) as error:
-        told = error if isinstance(error, _Unreadable) else _explain(error, wanted)
-        raise ReplyError(str(told), reply=text) from None
+    except (_Unreadable, ValueError, RecursionError) as error:
+        raise ReplyError(_explain(error, wanted), reply=text) from None
 
 
 def parse_reply(text: str, *, material: str = "", bare: bool = False) -> ParsedReply:
@@ -226,8 +225,6 @@ def _parse_body(text: str, wanted: _Wanted, material: str) -> ParsedReply:
         raise _Unreadable(f"the reply is empty; answer with one JSON {wanted.name}")
     try:
         whole = _whole(body)
-    except RecursionError as error:
-        raise _explain(error, wanted) from None
     except ValueError:
         return _find(body, wanted, material)
     if wanted.kind is dict and isinstance(whole, list) and len(whole) == 1:
@@ -308,21 +305,19 @@ def _literal_in_prose(text: str, wanted: _Wanted, material: str) -> ParsedReply:
 
 def _find(text: str, wanted: _Wanted, material: str) -> ParsedReply:
     objects: list[Any] = []
-    repaired, n_quoted, end, known = False, 0, 0, ""
+    repaired, end, known = False, 0, ""
     quotations: dict[str, bool] = {}
     start = wanted.start.search(text)
     while start:
         try:
             payload, end = _DECODER.raw_decode(text, start.start())
-        except json.JSONDecodeError as error:
+        except json.JSONDecodeError:
             if repaired:
-                raise _explain(error, wanted) from None
+                raise
             # Strings are recognised by their quotes, so the repair starts where JSON starts.
             text, repaired = _repair(text[start.start() :]), True
             start = wanted.start.match(text)
             continue
-        except (RecursionError, ValueError) as error:
-            raise _explain(error, wanted) from None
         if isinstance(payload, wanted.kind):
             known = known or _comparable(material)
             written = text[start.start() : end]
@@ -330,17 +325,15 @@ def _find(text: str, wanted: _Wanted, material: str) -> ParsedReply:
                 quotations[written] = _occurs(written, payload, known)
                 if len(quotations) > _MOST_OBJECTS:
                     raise _Unreadable(f"the reply has over {_MOST_OBJECTS} objects; answer with one")
-            if quotations.get(written):
-                n_quoted += 1
-            else:
+            if not quotations.get(written):
                 objects.append(payload)
         start = wanted.start.search(text, end)
-    if not objects and not n_quoted and wanted.kind is dict and "'" in text:
-        with suppress(ValueError):
-            return _literal_in_prose(text, wanted, material)
     if not objects:
-        if n_quoted:
+        if any(quotations.values()):
             raise _Unreadable(_ONLY_QUOTES.format(wanted.name))
+        if wanted.kind is dict and "'" in text:
+            with suppress(ValueError):
+                return _literal_in_prose(text, wanted, material)
         raise _Unreadable(f"the reply has no JSON {wanted.name}; answer with one JSON {wanted.name}")
     answer = next((one for one in reversed(objects) if one), objects[-1])
     if not wanted.may_differ and any(
@@ -402,7 +395,7 @@ def _agree(one: Json, other: Json) -> bool:
 def _clean(payload: Any, text: str, wanted: _Wanted) -> Any:
     """Return the payload without lone surrogates, which cannot be written to a file, and check its depth."""
     if text.count("{") + text.count("[") > _DEEPEST and _is_deep(payload):
-        raise _explain(RecursionError(), wanted)
+        raise RecursionError
     if "\\u" not in text or not _SURROGATE.search(text):
         return payload
     return json.loads(json.dumps(payload, ensure_ascii=False).encode("utf-8", "replace"))
@@ -420,17 +413,17 @@ def _is_deep(payload: Json) -> bool:
     return any(isinstance(held, dict | list) for held in layer)
 
 
-def _explain(error: Exception, wanted: _Wanted) -> _Unreadable:
+def _explain(error: Exception, wanted: _Wanted) -> str:
+    if isinstance(error, _Unreadable):
+        return str(error)
     if isinstance(error, RecursionError):
-        return _Unreadable(
-            f"the reply is nested over {_DEEPEST} levels deep; answer with a flat JSON {wanted.name}"
-        )
+        return f"the reply is nested over {_DEEPEST} levels deep; answer with a flat JSON {wanted.name}"
     if isinstance(error, json.JSONDecodeError):
-        return _Unreadable(
+        return (
             f"the reply's JSON is broken or cut off: {error.msg} at line {error.lineno}, "
             f"column {error.colno}; answer with one complete JSON {wanted.name}"
         )
-    return _Unreadable(f"the reply's JSON cannot be read: {error}; answer with one JSON {wanted.name}")
+    return f"the reply's JSON cannot be read: {error}; answer with one JSON {wanted.name}"
 
 
 def _kind(value: Json) -> str:

@@ -114,6 +114,7 @@ class ModelReply(NamedTuple):
             the system message was sent as part of the user's.
         request_id: The provider's id for this reply, if any.
         tokens: The reply's tokens with their log-probabilities, if they were requested and returned.
+        reasoning_field: Field of the response that contains `reasoning`.
     """
 
     text: str
@@ -127,6 +128,7 @@ class ModelReply(NamedTuple):
     dropped_params: tuple[str, ...] = ()
     request_id: str | None = None
     tokens: tuple[Token, ...] = ()
+    reasoning_field: str = "reasoning_content"
 
 
 class Transport(Protocol):

@@ -161,12 +161,13 @@ def reply_in(envelope: Json, model: str) -> ModelReply | None:
     if not isinstance(choice, dict) or not isinstance(message, dict):
         return None
     content, finish = message.get("content"), _text(choice, "finish_reason")
-    logprobs = choice.get("logprobs")
+    logprobs, thoughts = choice.get("logprobs"), _text(message, "reasoning_content")
     return ModelReply(
         text=content if isinstance(content, str) else _join_parts(content),
         model=_text(envelope, "model") or model,
         usage=usage_of(envelope.get("usage")),
-        reasoning=_text(message, "reasoning_content") or _text(message, "reasoning"),
+        reasoning=thoughts or _text(message, "reasoning"),
+        reasoning_field="reasoning_content" if thoughts else "reasoning",
         finish_reason=finish,
         refusal=_text(message, "refusal") or (_FILTERED if finish == "content_filter" else None),
         request_id=_text(envelope, "id"),

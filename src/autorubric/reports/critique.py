@@ -8,7 +8,7 @@ from typing import Any, Final, Protocol
 
 from markupsafe import Markup
 
-from autorubric.reports.templates import environment, page
+from autorubric.reports.templates import page, render
 
 _MOST: Final[dict[str, float]] = {"0-10": 10.0, "0-100": 100.0}
 _SHARES: Final = {"A": 1.0, "B": 0.8, "C": 0.6, "D": 0.4, "F": 0.1, "pass": 1.0, "fail": 0.1}
@@ -108,15 +108,12 @@ def critique_section(response: CritiqueView) -> Markup:
     that could not be assessed have a note instead of a bar. Issues are listed under their criterion, with the
     most severe issue at the top. All texts in the critique are escaped.
     """
-    made = (
-        environment()
-        .get_template("critique.html")
-        .render(
-            response=response,
-            overall=score_in_words(response.overall_score, response.scoring_scale),
-            share=score_share(response.overall_score, response.scoring_scale),
-            groups=critique_groups(response),
-        )
+    made = render(
+        "critique.html",
+        response=response,
+        overall=score_in_words(response.overall_score, response.scoring_scale),
+        share=score_share(response.overall_score, response.scoring_scale),
+        groups=critique_groups(response),
     )
     return Markup(made)
 

@@ -248,7 +248,7 @@ def _texts(run: VotedRun, at: int, item: Any) -> list[tuple[str, str]]:
 class _ItemLabels:
     """The labels of one item, their reasons, and people's ratings, to compare answers with."""
 
-    first_key: int  # Number of the item's first cell; see `ReadRun.keys`.
+    first_key: int  # Number of the item's first cell; see `VotesTable.cell_keys`.
     submission: Submission
     truth: Mapping[str, Json]
     reasons: Mapping[str, str]

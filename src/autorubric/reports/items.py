@@ -41,12 +41,12 @@ class CellColumns:
     @classmethod
     def of(cls, run: VotedRun) -> CellColumns:
         table = run.table
-        rows = run.rows_of(PANEL)
+        rows = table.rows_of(PANEL)
         rows = rows[np.lexsort((table.criterion[rows], table.item[rows]))]
         truth = run.labels_of(rows)
         error = _label_distances(run, rows, truth)
         flags = np.where(_are_wrong(run, rows, error), WRONG, 0)
-        flags |= _vote_flags(run, run.keys(rows))
+        flags |= _vote_flags(run, table.cell_keys(rows))
         flags |= np.where(table.status[rows] == ABSTAINED, ABSTENTION, 0)
         flags |= np.where(table.status[rows] == FAILED, FAILURE, 0)
         return cls(table.item[rows], table.criterion[rows], rows, truth, flags, error)
@@ -90,7 +90,7 @@ def _are_wrong(run: VotedRun, rows: Array, error: Array) -> Array:
 def votes_by_cell(run: VotedRun) -> dict[int, list[tuple[str | None, bool]]]:
     """Return each vote's answer in words and whether it differs from the label, by cell, in report order."""
     rows = np.flatnonzero(run.table.sample >= 0)
-    keys, truth = run.keys(rows), run.labels_of(rows)
+    keys, truth = run.table.cell_keys(rows), run.labels_of(rows)
     wrong = _are_wrong(run, rows, _label_distances(run, rows, truth))
     found: dict[int, list[tuple[str | None, bool]]] = {}
     for key, words, is_wrong in zip(keys.tolist(), run.table.label[rows], wrong.tolist(), strict=True):
@@ -102,10 +102,10 @@ def _vote_flags(run: VotedRun, keys: Array) -> Array:
     """Compute the marks from individual votes: split, abstained, failed."""
     table = run.table
     votes = np.flatnonzero(table.sample >= 0)
-    at = np.searchsorted(np.sort(keys), run.keys(votes))
+    at = np.searchsorted(np.sort(keys), table.cell_keys(votes))
     order = np.argsort(keys, kind="stable")
     at = np.minimum(at, max(len(keys) - 1, 0))
-    inside = keys[order][at] == run.keys(votes) if len(keys) else np.zeros(len(votes), dtype=bool)
+    inside = keys[order][at] == table.cell_keys(votes) if len(keys) else np.zeros(len(votes), dtype=bool)
     votes, place = votes[inside], order[at[inside]] if len(keys) else at[inside]
     flags = np.zeros(len(keys), dtype=np.int64)
     flags[place[table.status[votes] == ABSTAINED]] |= ABSTENTION

@@ -99,18 +99,6 @@ class VotedRun:
         """Whether there are any labels."""
         return TRUTH in self.table.raters
 
-    def rows_of(self, rater: Rater) -> Array:
-        """Return the rows of a rater's decisions or labels in the table; empty if there is no such rater."""
-        if rater not in self.table.raters:
-            return np.zeros(0, dtype=np.int64)
-        return self.table.rows_of(rater)
-
-    def keys(self, rows: Array) -> Array:
-        """Return the number of the cell (a criterion of an item) of each row of the table."""
-        return np.asarray(
-            self.table.item[rows] * max(len(self.table.criteria), 1) + self.table.criterion[rows]
-        )
-
     def words(self, row: int) -> str | None:
         """Return the answer in a row of the table, with numbers rounded."""
         label, number = self.table.label[row], self.table.number[row]
@@ -119,12 +107,12 @@ class VotedRun:
     def labels_of(self, rows: Array) -> Array:
         """Return the row of the label of the cell of each row; -1 if there is no label."""
         labels = self.by_cell(TRUTH)
-        return np.array([labels.get(key, -1) for key in self.keys(rows).tolist()], dtype=np.int64)
+        return np.array([labels.get(key, -1) for key in self.table.cell_keys(rows).tolist()], dtype=np.int64)
 
     def by_cell(self, rater: Rater) -> dict[int, int]:
         """Return the rows of a rater's decisions or labels, by cell number."""
-        rows = self.rows_of(rater)
-        return dict(zip(self.keys(rows).tolist(), rows.tolist(), strict=True))
+        rows = self.table.rows_of(rater)
+        return dict(zip(self.table.cell_keys(rows).tolist(), rows.tolist(), strict=True))
 
 
 def _is_own(view: RunView) -> bool:

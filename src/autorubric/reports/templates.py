@@ -16,8 +16,6 @@ from markupsafe import Markup
 from autorubric.support.objects import Json
 
 if TYPE_CHECKING:
-    from jinja2 import Environment
-
     from autorubric.metrics.core.estimate import Estimate
     from autorubric.metrics.figures.bias import BiasResult
 
@@ -162,28 +160,26 @@ def page(
         "form-action 'none'",
         *(["connect-src 'self'"] if connects else []),
     ]
-    return (
-        environment()
-        .get_template(template)
-        .render(
-            title=title,
-            policy="; ".join(policy),
-            # Own files, and JSON in which nothing is markup: the only texts that are not escaped.
-            style=Markup(style),
-            script=Markup(script),
-            data={name: Markup(text) for name, text in data.items()},
-            section=section,
-        )
+    return render(
+        template,
+        title=title,
+        policy="; ".join(policy),
+        # Own files, and JSON in which nothing is markup: the only texts that are not escaped.
+        style=Markup(style),
+        script=Markup(script),
+        data={name: Markup(text) for name, text in data.items()},
+        section=section,
     )
 
 
-def environment() -> Environment:
-    """Return the template environment of this package, with autoescaping."""
+def render(template: str, **content: Any) -> str:
+    """Return a template of this package with its content, which is escaped unless it is `Markup`."""
     # Imported late, since `autorubric show` uses this package's marks but renders no page.
     from jinja2 import Environment, FunctionLoader
 
     loader = FunctionLoader(lambda name: read_asset(f"{name}.j2"))
-    return Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    environment = Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    return environment.get_template(template).render(**content)
 
 
 def read_asset(name: str) -> str:

@@ -107,8 +107,13 @@ class _IntactLines:
     @classmethod
     def read(cls, file: Path, sha256: str) -> _IntactLines | None:
         """Return the intact lines of a file; None if the lines' digests are unknown."""
-        sums = _read_sums(file.with_name(SUMS), sha256)
-        if not sums:
+        try:
+            first, *rest = file.with_name(SUMS).read_text(encoding="ascii").splitlines()
+            sums = [bytes.fromhex(one) for one in rest]
+            # Digests may belong to a copy with another SHA-256.
+            if not sums or first.split()[0] != sha256:
+                return None
+        except (OSError, ValueError, IndexError):
             return None
         numbers: dict[bytes, deque[int]] = defaultdict(deque)
         for number, one in enumerate(sums):
@@ -126,15 +131,6 @@ class _IntactLines:
         lost = frozenset(range(len(sums))) - frozenset(found)
         moved = sum(one != two for one, two in zip(found, sorted(found), strict=True))
         return cls(starts=starts, lost=lost, what=describe_lines(max(len(lost), unknown), repeated, moved))
-
-
-def _read_sums(file: Path, sha256: str) -> list[bytes]:
-    """Return the digests of a copy's lines; empty if they belong to a copy with another SHA-256."""
-    try:
-        first, *rest = file.read_text(encoding="ascii").splitlines()
-        return [bytes.fromhex(one) for one in rest] if first.split()[0] == sha256 else []
-    except (OSError, ValueError, IndexError):
-        return []
 
 
 def mark_in_sums(path: Path) -> int | None:

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, get_args
 from xml.etree import ElementTree
 
-from autorubric.criteria.values import VerdictCounts
+from autorubric.criteria.values import MAX_LOST, VerdictCounts
 from autorubric.errors import ArgumentError
 from autorubric.runs.item_results import StoredResults
 from autorubric.runs.items import ItemResult
@@ -126,27 +126,23 @@ def answer_in_words(report: EnsembleCriterionReport) -> str | None:
 _NO_XML: Final = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def junit_of(run: ExportedRun, fail_under: float | None, max_lost: float) -> bytes:
+def junit_of(run: ExportedRun, fail_under: float | None, max_lost: float | None) -> bytes:
     """Return the XML of a test suite with one test case per item; see `EvalResult.export`."""
     name = _legal(run.experiment_name)
     suite = ElementTree.Element("testsuite", name=name, timestamp=run.started_at.isoformat())
-    counts, seconds, labelled = {"tests": 0, "failures": 0, "errors": 0}, 0.0, False
+    most = MAX_LOST if max_lost is None else max_lost
+    most_of_item = 1.0 if fail_under is None and max_lost is None else most
+    seconds, labelled = 0.0, False
     for result in run.item_results:
         labelled = labelled or result.item.ground_truth is not None or bool(result.item.ratings)
-        case = _case(result, name, fail_under, max_lost)
-        counts["tests"] += 1
-        counts["errors"] += case.find("error") is not None
-        counts["failures"] += case.find("failure") is not None
         seconds += result.duration_seconds
-        suite.append(case)
-    headline = run_headline(name, counts["tests"], run.unfinished_items)
-    if run.unfinished_items and fail_under is not None and run.verdicts.exceeds(max_lost):
+        suite.append(_case(result, name, fail_under, most_of_item))
+    headline = run_headline(name, len(suite), run.unfinished_items)
+    if run.unfinished_items and run.verdicts.exceeds(most):
         # Servers read the cases alone, and those of the finished items could all pass.
         case = ElementTree.SubElement(suite, "testcase", classname=name, name="unfinished items", time="0")
         message = f"{run.unfinished_items} items are unfinished; resume the run"
         ElementTree.SubElement(case, "error", message=message)
-        counts["tests"] += 1
-        counts["errors"] += 1
     figures = [
         *_verdicts(run.verdicts),
         ("items.partly_scored", str(run.partly_scored_items)),
@@ -155,7 +151,8 @@ def junit_of(run: ExportedRun, fail_under: float | None, max_lost: float) -> byt
     if labelled:
         figures += _true_rates(run.compute_metrics())
     suite.insert(0, _properties_of(figures))
-    told = {key: str(count) for key, count in counts.items()} | {"time": f"{seconds:.3f}"}
+    tags = {"tests": "testcase", "failures": "testcase/failure", "errors": "testcase/error"}
+    told = {key: str(len(suite.findall(tag))) for key, tag in tags.items()} | {"time": f"{seconds:.3f}"}
     suite.attrib.update(told)
     root = ElementTree.Element("testsuites", {"name": headline, **told})
     root.append(suite)
@@ -175,7 +172,7 @@ def _case(result: ItemResult, suite: str, fail_under: float | None, max_lost: fl
     # An item that was not judged is an error, not a failure.
     if score is None:
         kind, message = "error", result.error or "no score"
-    elif fail_under is not None and report is not None and report.verdicts.exceeds(max_lost):
+    elif report is not None and report.verdicts.exceeds(max_lost):
         kind, message = "error", "; ".join(report.verdicts.messages())
     elif fail_under is not None and score < fail_under:
         kind, message = "failure", f"the score {score:.3f} is below {fail_under:g}"
@@ -258,13 +255,6 @@ def _legal(text: str) -> str:
 _MARKS: Final = re.compile(r"([\\`*_{}\[\]<>#|!~&$])")
 
 
-def markdown_of(run: ExportedRun) -> str:
-    """Return the run's figures, criteria and items as Markdown tables."""
-    table = scores_table(run)
-    blocks = [*run.blocks(), _criteria_table(table), _items(table)]
-    return "\n\n".join(_text(block) for block in blocks) + "\n"
-
-
 def _criteria_table(table: pd.DataFrame) -> TableBlock:
     """Return the mean value of each criterion, excluding assumed answers, as reports do."""
     rows: list[tuple[Cell, ...]] = []
@@ -317,7 +307,7 @@ ExportTable: TypeAlias = Literal["scores", "votes"]
 
 
 def export_run(
-    run: ExportedRun, form: ExportFormat, table: ExportTable, fail_under: float | None, max_lost: float
+    run: ExportedRun, form: ExportFormat, table: ExportTable, fail_under: float | None, max_lost: float | None
 ) -> bytes:
     """Return the run as the content of a file; see `EvalResult.export`."""
     for given, allowed, what in ((form, ExportFormat, "format"), (table, ExportTable, "table")):
@@ -326,7 +316,9 @@ def export_run(
     if form == "junit":
         return junit_of(run, fail_under, max_lost)
     if form == "markdown":
-        return markdown_of(run).encode("utf-8", "replace")
+        scores = scores_table(run)
+        texts = map(_text, [*run.blocks(), _criteria_table(scores), _items(scores)])
+        return ("\n\n".join(texts) + "\n").encode("utf-8", "replace")
     frame = scores_table(run) if table == "scores" else run.votes_table()
     if form == "csv":
         # Imported late: metrics load numpy and more, which a DataFrame has loaded already.

@@ -168,7 +168,12 @@ class _RunOpener:
             # The lines were sealed with the old run's mark; lines of format 1 are not sealed.
             store.mark = log_entries(before).mark or store.mark
         elif store.has_votes:
-            _refuse_other_dataset(store.path, dataset)
+            # The copy that is to be replaced may be of another dataset.
+            if (copy := store.path / DATASET).exists() and file_sha256(copy) != dataset.entry["sha256"]:
+                raise RunFormatError(
+                    f"{store.path} has no {MANIFEST}, and its votes belong to another dataset; restore the "
+                    "manifest, or choose another experiment_name"
+                )
             manifest["unsealed"] = {log: unsealed_size(store.path / log) for log in LOGS}
             manifest["digests"] = 1
             store.mark = mark_in_sums(store.path) or store.mark
@@ -349,15 +354,6 @@ def _earlier(entry: Mapping[str, Json], current: DatasetEntry, changed: ChangedD
     before = {**mapping_in(entry, "earlier"), sha256[:_DIGITS]: []}
     found: dict[str, Json] = {one: sorted({*lost, *gone}) for one, lost in before.items() if one != now}
     return {one: lost for one, lost in found.items() if len(lost) <= _MOST_GONE}
-
-
-def _refuse_other_dataset(path: Path, dataset: DatasetEntry) -> None:
-    """Check the dataset copy of a folder that has votes but no manifest, before replacing the copy."""
-    if (path / DATASET).exists() and file_sha256(path / DATASET) != dataset.entry["sha256"]:
-        raise RunFormatError(
-            f"{path} has no {MANIFEST}, and its votes belong to another dataset; restore the manifest, or "
-            "choose another experiment_name"
-        )
 
 
 def _unsealed_sizes(path: Path, manifest: Mapping[str, Any]) -> dict[str, Json]:

@@ -253,7 +253,7 @@ class EvalResult:
         *,
         table: ExportTable = "scores",
         fail_under: float | None = None,
-        max_lost: float = 0.05,
+        max_lost: float | None = None,
     ) -> bytes:
         """Return the run as file content for other programs.
 
@@ -269,9 +269,9 @@ class EvalResult:
             format: The file format.
             table: The table to export as CSV, Parquet or JSONL: `scores` or `votes`.
             fail_under: Minimum score; a `junit` case with a lower score is a failure. None for no minimum.
-            max_lost: Maximum fraction of lost or assumed verdicts, in [0, 1]. With `fail_under`, a `junit`
-                case that exceeds it is an error; if the whole run exceeds it because items are unfinished,
-                there is one more case, which is an error.
+            max_lost: Maximum fraction of missing verdicts, in [0, 1]; None means 0.05. A `junit` case that
+                exceeds it is an error, unless both `fail_under` and `max_lost` are None. If items are
+                unfinished and the whole run exceeds it, there is one more case, which is an error.
 
         Raises:
             ArgumentError: If the format or the table is unknown.

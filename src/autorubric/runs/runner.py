@@ -274,7 +274,13 @@ class EvalRunner:
             ProviderError: If a batch could not be submitted or collected.
         """
         refuse_without_batches(self.grader, self.config)
-        budget = self._budget()
+        config, budget = self.config, None
+        if config.max_calls is not None or config.max_cost is not None:
+            # Imported late: few runs have limits, and this takes 30 ms.
+            from autorubric.llm.route import spending_limit
+
+            models = self.grader.models
+            budget = spending_limit(models, max_calls=config.max_calls, max_cost=config.max_cost)
         executor = executor_of(self.config)
         opened = open_run(self.dataset, self.grader, self.config)
         try:
@@ -339,15 +345,6 @@ class EvalRunner:
         if uses_batches and budget is not None:
             queue.count_spending(budget)
         return queue if uses_batches else None
-
-    def _budget(self) -> SpendingLimit | None:
-        config = self.config
-        if config.max_calls is None and config.max_cost is None:
-            return None
-        # Imported late: few runs have limits, and this takes 30 ms.
-        from autorubric.llm.route import spending_limit
-
-        return spending_limit(self.grader.models, max_calls=config.max_calls, max_cost=config.max_cost)
 
     async def _grade_items(
         self, opened: OpenRun, executor: Executor, budget: SpendingLimit | None, batches: BatchQueue | None
@@ -425,15 +422,12 @@ class EvalRunner:
             async with aclosing(executor.grade_items(work, self.grader, writer)) as finished:
                 async for done in finished:
                     writer.finish(done)
-                    self._maybe_fail_fast(opened, done)
-
-    def _maybe_fail_fast(self, opened: OpenRun, done: GradedItem) -> None:
-        if not self.config.fail_fast or (done.error is None and not done.partly_scored):
-            return
-        what = f"failed: {done.error}"
-        if done.error is None and done.verdicts is not None:
-            what = f"is only partly scored: {'; '.join(done.verdicts.messages())}"
-        raise ItemFailedError(f"item {done.item_id!r} {what}. {self._how_to_resume(opened)}")
+                    if not self.config.fail_fast or (done.error is None and not done.partly_scored):
+                        continue
+                    what = f"failed: {done.error}"
+                    if done.error is None and done.verdicts is not None:
+                        what = f"is only partly scored: {'; '.join(done.verdicts.messages())}"
+                    raise ItemFailedError(f"item {done.item_id!r} {what}. {self._how_to_resume(opened)}")
 
     def _log_stop(self, opened: OpenRun, status: str) -> None:
         opened.manifest.update(status=status, completed_at=datetime.now(UTC).isoformat())

@@ -15,7 +15,6 @@ from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable
 from contextlib import suppress
 from itertools import chain
-from types import TracebackType
 from typing import Any, Concatenate, Final, Literal, ParamSpec, TypeVar
 from weakref import ref
 
@@ -140,9 +139,7 @@ class NoStrayCancellation:
     def __enter__(self) -> None:
         """Enter the context; errors are handled on exit."""
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, asyncio.CancelledError) and not is_cancelled():
             raise JudgeError(f"{self._who} raised CancelledError") from error
 

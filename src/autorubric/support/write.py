@@ -106,7 +106,10 @@ class FileLock:
                 raise
             if taken and self._is_there(file):
                 self._file = file
-                self._sign(file)
+                # For information only: the lock is valid even if the process id cannot be written.
+                with suppress(OSError):
+                    file.truncate(0)
+                    file.write(str(os.getpid()).encode("ascii"))
                 return True
             file.close()
             if not taken:
@@ -118,12 +121,6 @@ class FileLock:
             return os.path.samestat(os.fstat(file.fileno()), self._path.stat())
         except FileNotFoundError:
             return False
-
-    def _sign(self, file: IO[bytes]) -> None:
-        # For information only: the lock is valid even if the process id cannot be written.
-        with suppress(OSError):
-            file.truncate(0)
-            file.write(str(os.getpid()).encode("ascii"))
 
     def holder(self) -> str:
         """Return a description of the process that holds the lock."""

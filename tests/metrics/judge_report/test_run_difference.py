@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -202,6 +203,22 @@ def test_items_without_ids_are_paired_by_position_only_under_equal_prompts(tmp_p
     turned = [{"submission": "Fine.", "prompt": str(at // 2)} for at in range(4)]
     with pytest.raises(ArgumentError, match="prompts repeat, so that they cannot be paired"):
         run_difference(_bare(tmp_path, "d", turned), _bare(tmp_path, "e", turned[::-1]))
+
+
+def test_other_texts_without_ids_and_prompts_are_paired_by_row_with_a_warning(tmp_path: Path) -> None:
+    """Nothing shows whether the order is the same; equal texts or prompts do."""
+    items = [{"submission": word} for word in WORDS]
+    before = _bare(tmp_path, "a", items)
+    longer = [{"submission": word + "!"} for word in WORDS]
+    with pytest.warns(UserWarning, match=r"matched by row, and 8 of 8 have new texts.*--id COLUMN"):
+        assert run_difference(before, _bare(tmp_path, "b", longer)).n_items == len(WORDS)
+    with warnings.catch_warnings(action="error"):
+        run_difference(before, _bare(tmp_path, "c", items))
+        prompted = [
+            _bare(tmp_path, name, [{**one, "prompt": "Say."} for one in texts])
+            for name, texts in (("d", items), ("e", longer))
+        ]
+        run_difference(*prompted)
 
 
 def test_conversations_without_ids_are_paired_by_their_first_turns(tmp_path: Path) -> None:

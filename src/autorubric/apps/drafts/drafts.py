@@ -68,8 +68,7 @@ class LineFault(NamedTuple):
 
 def read_drafts(path: Path) -> Iterator[Draft | LineFault]:
     """Read a file line by line and yield the draft on each line, or the line's error."""
-    for line in lines_of(path):
-        yield draft_of(line)
+    return map(draft_of, lines_of(path))
 
 
 class DraftLine(NamedTuple):
@@ -111,10 +110,6 @@ def draft_of(line: DraftLine) -> Draft | LineFault:
         return LineFault(line.number, fault.message)
     if not isinstance(given, dict):
         return LineFault(line.number, f"a draft must be a JSON object; got {short_repr(given)}")
-    return _draft_with(given, line)
-
-
-def _draft_with(given: dict[str, Any], line: DraftLine) -> Draft | LineFault:
     written = given.get("id")
     key = draft_key(written)
     if key is None or not key.strip():

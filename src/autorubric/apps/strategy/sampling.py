@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from types import TracebackType
 from typing import Any, ClassVar, Final, Generic, Literal, Self, TypeAlias, TypeVar
 
 from autorubric.apps.strategy.result import Hint, current_trace
@@ -316,9 +315,7 @@ class SampledCriteria(ABC, Generic[T]):
         """Return this object."""
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         """Close the judge's connections."""
         await self.aclose()
 

@@ -12,7 +12,6 @@ from autorubric.criteria.values import Submission
 from autorubric.errors import ArgumentError
 from autorubric.metrics.audit.bias_estimates import (
     MOST_WRONG,
-    PASS_FROM,
     BiasTests,
     JudgedValues,
     TestedBias,
@@ -31,6 +30,8 @@ from autorubric.metrics.core.scales import Array
 from autorubric.metrics.core.votes_table import VotesTable
 from autorubric.metrics.core.wording import side_of
 from autorubric.support.blocks import Block, Cell, TableBlock, p_cell, p_text
+
+PASS_FROM = 0.5
 
 SURE = 0.05
 """A bias is reported as significant if its adjusted p-value is below this level."""

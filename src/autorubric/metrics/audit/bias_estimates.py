@@ -15,15 +15,15 @@ import math
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import numpy as np
 
-from autorubric.metrics.audit.item_resampling import mean_estimate, mean_of_defined, t_estimate
-from autorubric.metrics.core.contingency import renumber
-from autorubric.metrics.core.estimate import Estimate, Reason, TestStatistic
-from autorubric.metrics.core.intervals import normal_quantile, t_statistic, wilson_ends
+from autorubric.metrics.core.contingency import mean_of_defined, renumber
+from autorubric.metrics.core.estimate import Estimate, Reason, TestStatistic, is_rounding
+from autorubric.metrics.core.intervals import mean_ends, normal_quantile, t_quantile, t_statistic, wilson_ends
 from autorubric.metrics.core.read_votes import Cells, Modes, cells_of
+from autorubric.metrics.core.resampling import NO_ENDS
 from autorubric.metrics.core.scales import Array, Codes
 from autorubric.metrics.core.votes_table import (
     ANSWERED,
@@ -33,8 +33,6 @@ from autorubric.metrics.core.votes_table import (
     single_vote_rows,
 )
 from autorubric.metrics.core.wording import side_of
-
-PASS_FROM = 0.5
 
 ASSUMED_WRONG = 0.2
 """Largest share of wrong labels that is considered if no two people labelled the same cells."""
@@ -137,7 +135,13 @@ def bias_of_mean(values: Array, item: Codes, level: float, method: str, reason: 
     there = ~np.isnan(values)
     if not there.any():
         return undefined_bias(reason, method)
-    return TestedBias.by_t(mean_estimate(values, item, level, method), len(np.unique(item[there])) - 1)
+    kept, members = values[there], renumber(item[there])
+    ends = mean_ends(kept, members, level)
+    why: Reason | None = None
+    if ends.low is None:
+        why, ends = "no_variance" if ends.se == 0 else "too_few_units", NO_ENDS
+    text = f"{method}; t interval over items, {level:.0%}"
+    return TestedBias.by_t(Estimate(float(kept.mean()), *ends, len(kept), text, why), int(members.max()))
 
 
 _POSITION_BIAS = "share of decided comparisons won by the candidate shown first, minus 1/2"
@@ -173,6 +177,9 @@ _OWN_ERROR = "judge minus truth, own family's texts minus other texts"
 _LENGTH = "judge minus truth, longer minus shorter half of the texts"
 _WITHIN = ", within criterion and true value"
 
+_Regression: TypeAlias = tuple[Array, Array, Array, Array, Codes]
+"""Arguments of `_fit` except `item`."""
+
 
 @dataclass(frozen=True, slots=True)
 class BiasTests:
@@ -188,20 +195,13 @@ class BiasTests:
 
         It is undefined if no criterion has texts on both sides of ½ or at ½.
         """
-        value = self.values.value[:, self.judge]
-        there = self._there(value)
-        if not there.any():
-            return undefined_bias(self.values.reason, _LENIENCY)
-        item, criterion = renumber(self.values.item[there]), self.values.criterion[there]
-        strata = _Strata.of(self.values.truth[there], criterion)
+        value, criterion = self.values.value[:, self.judge], self.values.criterion
 
-        def fit(share: float) -> tuple[float, float, float] | None:
-            cell, _, truth, weight = strata.with_wrong_labels(share)
+        def design(cell: Codes, group: Codes, truth: Array, weight: Array) -> _Regression:
             # Slopes on the truth are projected out of the constant and the errors.
-            ones, error = np.ones(len(cell)), value[there][cell] - truth
-            return _fit(ones, error, truth - 0.5, weight, criterion[cell], item[cell])
+            return np.ones(len(cell)), value[cell] - truth, truth - 0.5, weight, criterion[cell]
 
-        return self._test(fit, _LENIENCY, "single_class", there)
+        return self._test(value, design, _LENIENCY, "single_class")
 
     def length(self, lengths: Array) -> TestedBias:
         """Estimate the slope of errors on the rank of length, from 0 to 2; `lengths` has shape `(n_items,)`.
@@ -209,7 +209,7 @@ class BiasTests:
         Ranks keep a single very short or long text from deciding the slope. The halves are 1 apart.
         """
         value = self.values.value[:, self.judge]
-        if self._there(value).any() and np.isnan(lengths).all():
+        if np.isnan(lengths).all() and not np.isnan(value - self.values.truth).all():
             return undefined_bias("no_text", _LENGTH)
         _, place, counts = np.unique(lengths, return_inverse=True, return_counts=True)
         rank = (2 * (np.cumsum(counts) - counts / 2) / len(lengths))[place.reshape(-1)]
@@ -229,9 +229,6 @@ class BiasTests:
             return undefined_bias("no_generator", _OWN_ERROR)
         return self._slope(self.values.value[:, self.judge], by_own, _OWN_ERROR, "no_pairs", is_error=True)
 
-    def _there(self, outcome: Array) -> Array:
-        return ~np.isnan(outcome) & ~np.isnan(self.values.truth)
-
     def _slope(
         self, outcome: Array, by_item: Array, method: str, reason: Reason, *, is_error: bool
     ) -> TestedBias:
@@ -239,36 +236,44 @@ class BiasTests:
 
         Strata are criteria × true values, rounded to tenths. `is_error` subtracts the truth from the outcome.
         """
-        text, there = method + _WITHIN, self._there(outcome) & ~np.isnan(by_item[self.values.item])
-        if not there.any():
-            return undefined_bias(self.values.reason, text)
-        item, value = renumber(self.values.item[there]), outcome[there]
-        property_of = by_item[self.values.item][there]
+        property_of = by_item[self.values.item]
+
+        def design(cell: Codes, group: Codes, truth: Array, weight: Array) -> _Regression:
+            # A stratum without texts of its own is omitted.
+            weight = np.where(np.bincount(group, weight)[group] > 1 - _NOTHING, weight, 0.0)
+            error = outcome[cell] - truth * is_error
+            return property_of[cell], error, np.ones(len(cell)), weight, group
+
+        known = np.where(np.isnan(property_of), np.nan, outcome)
+        return self._test(known, design, method + _WITHIN, reason)
+
+    def _test(
+        self, outcome: Array, design: Callable[..., _Regression], method: str, reason: Reason
+    ) -> TestedBias:
+        """Return the bias with the labels as they are, and whether wrong labels would explain it.
+
+        `design` returns the regression of the results of `_Strata.with_wrong_labels`.
+        """
+        there = np.flatnonzero(~np.isnan(outcome - self.values.truth))
+        if not len(there):
+            return undefined_bias(self.values.reason, method)
+        item = renumber(self.values.item[there])
         strata = _Strata.of(self.values.truth[there], self.values.criterion[there])
 
         def fit(share: float) -> tuple[float, float, float] | None:
-            cell, group, truth, weight = strata.with_wrong_labels(share)
-            # A stratum without texts of its own is omitted.
-            weight = np.where(np.bincount(group, weight)[group] > 1 - _NOTHING, weight, 0.0)
-            error = value[cell] - truth * is_error
-            return _fit(property_of[cell], error, np.ones(len(cell)), weight, group, item[cell])
+            cell, *copies = strata.with_wrong_labels(share)
+            return _fit(*design(there[cell], *copies), item[cell])
 
-        return self._test(fit, text, reason, there)
-
-    def _test(
-        self,
-        fit: Callable[[float], tuple[float, float, float] | None],
-        method: str,
-        reason: Reason,
-        there: Array,
-    ) -> TestedBias:
-        """Return the bias with the labels as they are, and whether wrong labels would explain it."""
-        n, text = int(np.count_nonzero(there)), f"{method}; t interval over items, {self.level:.0%}"
+        n, text = len(there), f"{method}; t interval over items, {self.level:.0%}"
         measured = fit(0.0)
         if measured is None:
             return undefined_bias(reason, text, n)
         value, se, df = measured
-        found = TestedBias.by_t(t_estimate(value, se, df, self.level, scale=1.0, n=n, method=text), df)
+        half = t_quantile(self.level, df) * se
+        effect = Estimate(value, value - half, value + half, se, n, text)
+        if is_rounding(se):
+            effect = Estimate(value, n=n, method=text, reason="no_variance")
+        found = TestedBias.by_t(effect, df)
         if found.p_value is None:
             return found
         alpha = 1 - self.level

@@ -15,8 +15,15 @@ from typing import Any, Unpack
 import numpy as np
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics.audit.item_resampling import estimate_over_units, mean_of_defined, widen_at_bound
-from autorubric.metrics.core.contingency import cluster_codes, divide, number_codes, number_rows, read_rows
+from autorubric.metrics.audit.item_resampling import estimate_over_units, widen_at_bound
+from autorubric.metrics.core.contingency import (
+    cluster_codes,
+    divide,
+    mean_of_defined,
+    number_codes,
+    number_rows,
+    read_rows,
+)
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.item_scores import SupportsGradedRun
 from autorubric.metrics.core.label_rows import NEEDED

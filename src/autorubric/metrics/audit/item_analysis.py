@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics.audit.item_resampling import estimate_over_items, estimate_over_units, mean_of_defined
+from autorubric.metrics.audit.item_resampling import estimate_over_items, estimate_over_units
 from autorubric.metrics.audit.rubric_weights import (
     RubricWeights,
     WeightSensitivity,
@@ -28,7 +28,7 @@ from autorubric.metrics.audit.rubric_weights import (
     weight_sensitivity,
     weights_of,
 )
-from autorubric.metrics.core.contingency import divide
+from autorubric.metrics.core.contingency import divide, mean_of_defined
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.intervals import mean_ends, normal_quantile, wilson
 from autorubric.metrics.core.item_scores import PANEL, TRUTH, Rater
@@ -391,9 +391,8 @@ def _values_of(table: VotesTable, name: str) -> Array:
     if name not in ("panel", "truth") and rater not in table.raters:
         raise ArgumentError(f"rater must be 'panel', 'truth' or one of {list(table.judges)!r}; got {name!r}")
     values = np.full((table.n_items, len(table.criteria)), np.nan)
-    if rater in table.raters:
-        rows = table.rows_of(rater)
-        values[table.item[rows], table.criterion[rows]] = table.value[rows]
+    rows = table.rows_of(rater)
+    values[table.item[rows], table.criterion[rows]] = table.value[rows]
     return values
 
 

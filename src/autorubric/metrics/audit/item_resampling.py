@@ -1,4 +1,4 @@
-"""Estimates paired by one set of resampled items, and means over clusters of items."""
+"""Estimates paired by one set of resampled items."""
 
 from __future__ import annotations
 
@@ -9,19 +9,10 @@ from typing import TypeAlias
 
 import numpy as np
 
-from autorubric.metrics.core.contingency import divide, renumber
-from autorubric.metrics.core.estimate import Estimate, Reason, is_rounding
+from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.intervals import t_quantile, wilson_ends
-from autorubric.metrics.core.resampling import (
-    Resampling,
-    Units,
-    interval_of,
-    is_point,
-    replicates,
-    row_units,
-    standard_error,
-)
-from autorubric.metrics.core.scales import Array, Codes
+from autorubric.metrics.core.resampling import Resampling, Units, interval_of, is_point, replicates, row_units
+from autorubric.metrics.core.scales import Array
 
 ComputeMany: TypeAlias = Callable[[Array], Array]
 """A function from sums of shape `(r, d)` to statistics of shape `(r, m)`; NaN if undefined."""
@@ -99,37 +90,6 @@ def estimate_of(
     if is_point(ends.low, ends.high, value):
         return Estimate(value, n=n, method=text, reason="no_variance")
     return Estimate(value, *ends, n, text)
-
-
-def mean_of_defined(values: Array, axis: int = -1) -> Array:
-    there = ~np.isnan(values)
-    return divide(np.where(there, values, 0.0).sum(axis), there.sum(axis).astype(float))
-
-
-def mean_estimate(values: Array, item: Codes, confidence_level: float, method: str) -> Estimate:
-    """Estimate a mean with a t interval over C items, with C - 1 degrees of freedom."""
-    there = ~np.isnan(values)
-    kept, members = values[there], renumber(item[there])
-    text = f"{method}; t interval over items, {confidence_level:.0%}"
-    if not len(kept):
-        return Estimate.undefined("no_pairs", method=text)
-    mean = float(kept.mean())
-    # The contribution of each item's deviations to the mean.
-    effects = np.bincount(members, weights=kept - mean) / len(kept)
-    if len(effects) < 2:
-        return Estimate(mean, n=len(kept), method=text, reason="too_few_units")
-    se, scale = standard_error(effects, len(effects)), float(np.abs(kept).max())
-    return t_estimate(mean, se, len(effects) - 1, confidence_level, scale=scale, n=len(kept), method=text)
-
-
-def t_estimate(
-    value: float, se: float, df: float, confidence_level: float, *, scale: float, n: int, method: str
-) -> Estimate:
-    """Return an estimate with a t interval, unless its error is only rounding of values of size `scale`."""
-    if is_rounding(se, scale):
-        return Estimate(value, n=n, method=method, reason="no_variance")
-    half = t_quantile(confidence_level, df) * se
-    return Estimate(value, value - half, value + half, se, n, method)
 
 
 def with_t_interval(found: Estimate, n_units: int, confidence_level: float, bound: float) -> Estimate:

@@ -10,13 +10,8 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from autorubric.metrics.audit.item_resampling import (
-    estimate_over_items,
-    mean_of_defined,
-    widen_at_bound,
-    with_t_interval,
-)
-from autorubric.metrics.core.contingency import divide
+from autorubric.metrics.audit.item_resampling import estimate_over_items, widen_at_bound, with_t_interval
+from autorubric.metrics.core.contingency import divide, mean_of_defined
 from autorubric.metrics.core.estimate import RELATIVE_ZERO, Estimate, Reason
 from autorubric.metrics.core.intervals import t_quantile
 from autorubric.metrics.core.read_votes import Cells, Column, Modes, cells_of

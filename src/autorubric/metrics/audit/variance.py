@@ -43,9 +43,9 @@ from autorubric.support.blocks import Block, Cell, TableBlock
 class Plan:
     """The fewest votes that reach a target reliability."""
 
-    judges: int | None  # None if no number reaches the target
-    samples: int | None  # per judge; None if there is no plan
-    reached: float | None  # coefficient reached by the plan; None if there is no plan
+    judges: int | None = None  # None if no number reaches the target
+    samples: int | None = None  # per judge; None if there is no plan
+    reached: float | None = None  # coefficient reached by the plan; None if there is no plan
     reason: Reason | None = None  # why there is no plan; None if there is one
     low: float | None = None  # limits of the interval of `reached`
     high: float | None = None
@@ -299,10 +299,6 @@ def _components(
     )
 
 
-def _no_plan(reason: Reason) -> Plan:
-    return Plan(judges=None, samples=None, reached=None, reason=reason)
-
-
 Coefficient: TypeAlias = Literal["phi", "g"]
 
 MOST_SAMPLES = 10
@@ -322,25 +318,19 @@ class Design:
 
 def reliability(components: Array, effects: list[Effect], design: Design, coefficient: Coefficient) -> Array:
     """Compute G or Φ from components of shape `(..., m)`; NaN if there is no variance."""
-    true, error = _true_and_error(np.maximum(components, 0.0), effects, design, coefficient)
-    # Reliability is undefined without variance.
-    return np.where(np.isnan(components).any(-1), np.nan, divide(true, true + error))
-
-
-def _true_and_error(
-    components: Array, effects: list[Effect], design: Design, coefficient: Coefficient
-) -> tuple[Array, Array]:
-    true, error = np.zeros(components.shape[:-1]), np.zeros(components.shape[:-1])
-    for at, effect in enumerate(effects):
+    parts = np.moveaxis(np.maximum(components, 0.0), -1, 0)
+    true, error = np.zeros(parts.shape[1:]), np.zeros(parts.shape[1:])
+    for part, effect in zip(parts, effects, strict=True):
         if effect == frozenset({0}):
-            true = true + components[..., at]
+            true = true + part
         elif coefficient == "phi" or 0 in effect or effect == RESIDUAL:
             # The number of levels of the effect over which a mean is taken.
             size = (design.judges if 1 in effect else 1.0) * (design.orders if 2 in effect else 1.0)
             if effect == RESIDUAL:
                 size = design.judges * design.orders * design.samples
-            error = error + components[..., at] / size
-    return true, error
+            error = error + part / size
+    # Reliability is undefined without variance.
+    return np.where(np.isnan(components).any(-1), np.nan, divide(true, true + error))
 
 
 def _plan(
@@ -360,12 +350,12 @@ def _plan(
     """
     values = np.array([one.variance.value for one in found], dtype=float)
     if np.isnan(values).any():
-        return _no_plan(reason)
+        return Plan(reason=reason)
     if not any(effect == frozenset({0}) and value > 0 for effect, value in zip(effects, values, strict=True)):
-        return _no_plan("no_variance")
+        return Plan(reason="no_variance")
     judges_vary, repeats = layout.shape[1] > 1, layout.has_repeats
     if not judges_vary and not repeats:
-        return _no_plan("no_repeats")
+        return Plan(reason="no_repeats")
     most = MOST_SAMPLES if judges_vary else MOST_JUDGES
     judges_of = np.arange(1, MOST_JUDGES + 1 if judges_vary else 2)
     samples_of = np.arange(1, most + 1 if repeats else 2)
@@ -373,12 +363,11 @@ def _plan(
     reached = reliability(values, effects, plans, coefficient)
     votes = np.where(reached < target - 1e-9, np.inf, judges_of[:, None] * samples_of)
     if np.isinf(votes).all():
-        return _no_plan("unattainable")
+        return Plan(reason="unattainable")
     # The first of the plans with the fewest votes has the fewest judges.
     best = np.unravel_index(votes.argmin(), votes.shape)
     judges, samples = int(judges_of[best[0]]), int(samples_of[best[1]])
     drawn = _draw_components(layout, effects, found, resampling)
-
     design = Design(judges=judges, samples=samples)
     ends, _ = interval_of(reliability(drawn, effects, design, coefficient), resampling)
     return Plan(judges=judges, samples=samples, reached=float(reached[best]), low=ends.low, high=ends.high)

@@ -121,13 +121,14 @@ def check_lengths(what: str, **columns: Sized) -> None:
         raise ArgumentError(f"{listed}; lengths must match")
 
 
-def number_pairs(truth: Iterable[Any], pred: Iterable[Any], cluster: Codes | None) -> NumberPairs:
-    left, right = numeric_column(truth, "truth"), numeric_column(pred, "pred")
+def number_pairs(truth: Iterable[Any], pred: Iterable[Any], cluster: Iterable[Any] | None) -> NumberPairs:
+    column = as_sequence(truth, "truth")
+    members = cluster_codes(cluster, len(column))
+    left, right = numeric_column(column, "truth"), numeric_column(pred, "pred")
     check_lengths("values", truth=left, pred=right)
     both = ~(np.isnan(left) | np.isnan(right))
-    return NumberPairs(
-        left[both], right[both], renumber_kept(cluster, both), int(both.size - np.count_nonzero(both))
-    )
+    n_missing = int(both.size - np.count_nonzero(both))
+    return NumberPairs(left[both], right[both], renumber_kept(members, both), n_missing)
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,6 +319,17 @@ def divide(numerator: Array, denominator: Array) -> Array:
     """Divide the numerator by the denominator; NaN where the denominator is 0."""
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.where(denominator == 0, np.nan, numerator / denominator)
+
+
+def mean_of_defined(values: Array, axis: int = -1) -> Array:
+    """Return the mean of the defined values; NaN if all are undefined."""
+    there = ~np.isnan(values)
+    return divide(add_up(np.where(there, values, 0.0), axis), there.sum(axis))
+
+
+def add_up(values: Array, axis: int = -1) -> Array:
+    """Return the sums over an axis; the order of the additions does not depend on the layout in memory."""
+    return np.asarray(np.ascontiguousarray(values).sum(axis))
 
 
 def hits(table: Array) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self, SupportsFloat
@@ -20,8 +20,11 @@ def is_rounding(number: float, scale: float = 1.0) -> bool:
     return abs(number) <= RELATIVE_ZERO * abs(scale)
 
 
-class NumberLike(ABC):
-    """A value that behaves like its `_number` in arithmetic; arithmetic raises an error if that is None."""
+class NumberLike(numbers.Real):
+    """A value that behaves like its `_number` in arithmetic; arithmetic raises an error if that is None.
+
+    It is a `Real`, so that `pytest.approx` and `isinstance(x, numbers.Real)` treat it as a number.
+    """
 
     __slots__ = ()
 
@@ -37,9 +40,6 @@ class NumberLike(ABC):
         if number is None:
             raise self._undefined()
         return number
-
-    def __complex__(self) -> complex:
-        return complex(float(self))
 
     def __int__(self) -> int:
         return int(float(self))
@@ -64,7 +64,7 @@ class NumberLike(ABC):
     def __str__(self) -> str:
         return "n/a" if self._number is None else str(self._number)
 
-    def __hash__(self) -> int:
+    def __hash__(self) -> int:  # type: ignore[override]
         return hash(self._number)
 
     def __bool__(self) -> bool:
@@ -89,20 +89,6 @@ class NumberLike(ABC):
     def __ge__(self, other: SupportsFloat) -> bool:
         return float(self) >= float(other)
 
-    @property
-    def real(self) -> float:
-        """The real part, which is the value itself."""
-        return float(self)
-
-    @property
-    def imag(self) -> float:
-        """The imaginary part, which is 0.0."""
-        return 0.0
-
-    def conjugate(self) -> float:
-        """Return the complex conjugate, which is the value itself."""
-        return float(self)
-
     def as_integer_ratio(self) -> tuple[int, int]:
         """Return the value as a pair of integers, like `float.as_integer_ratio`."""
         return float(self).as_integer_ratio()
@@ -116,7 +102,7 @@ class NumberLike(ABC):
     def __pos__(self) -> float:
         return float(self)
 
-    def __round__(self, digits: int | None = None) -> float:
+    def __round__(self, digits: int | None = None) -> float:  # type: ignore[override]
         return round(float(self), digits)
 
     def __add__(self, other: SupportsFloat) -> float:
@@ -155,21 +141,11 @@ class NumberLike(ABC):
     def __rmod__(self, other: SupportsFloat) -> float:
         return float(other) % float(self)
 
-    def __divmod__(self, other: SupportsFloat) -> tuple[float, float]:
-        return divmod(float(self), float(other))
-
-    def __rdivmod__(self, other: SupportsFloat) -> tuple[float, float]:
-        return divmod(float(other), float(self))
-
     def __pow__(self, other: SupportsFloat) -> Any:
         return float(self) ** float(other)
 
     def __rpow__(self, other: SupportsFloat) -> Any:
         return float(other) ** float(self)
-
-
-# `pytest.approx` and `isinstance(x, numbers.Real)` then treat such a value as a number.
-numbers.Real.register(NumberLike)  # type: ignore[type-abstract]
 
 
 Reason = Literal[

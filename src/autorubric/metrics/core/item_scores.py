@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
@@ -205,6 +206,13 @@ class SupportsGradedRun(Protocol):
     def item_results(self) -> Sequence[SupportsGradedItem]: ...
 
 
+@dataclass(frozen=True, slots=True)
+class GradedItems:
+    """Results in memory as a run; a run folder rebuilds its results on each access."""
+
+    item_results: Sequence[SupportsGradedItem] = ()
+
+
 @runtime_checkable
 class LabelledDataset(Protocol):
     """A dataset with rubrics and labels."""
@@ -223,8 +231,8 @@ def pair_items(own: LabelledDataset, theirs: LabelledDataset) -> dict[str, str]:
 
     Items are the same if their ids are equal. Items without ids are paired by position if prompts (of
     conversations, the turns before the first reply) are equal and, if prompts repeat, references and the
-    number of items or texts. Texts in another order are paired by text. Otherwise items are paired by prompt,
-    prompt and reference, prompt and text, or text.
+    number of items or texts, with a warning if there are none and texts differ. Texts in another order are
+    paired by text. Otherwise prompt, prompt and reference, prompt and text, or text must match.
 
     Raises:
         ArgumentError: If items without ids can be paired neither by position nor by prompt or text.
@@ -245,6 +253,14 @@ def pair_items(own: LabelledDataset, theirs: LabelledDataset) -> dict[str, str]:
         is_same &= all(None in (one[1], other[1]) or one[1] == other[1] for one, other in rows)
         is_same &= len(mine) == len(others) or all(one[3] == other[3] for one, other in rows)
     if is_same:
+        if n_by_row := sum(
+            one[2] == "null" and None in (one[1], other[1]) and one[3] != other[3] for one, other in rows
+        ):
+            warnings.warn(
+                f"items without ids and prompts are matched by row, and {n_by_row} of {len(rows)} have new "
+                "texts; set ids in both datasets if the order may differ, for example with --id COLUMN",
+                stacklevel=3,
+            )
         return same
     least_texts = min(len(mine), len(others))
     for start, end, least in ((2, 3, 1), (1, 3, 1), (2, 4, 1), (3, 4, least_texts)):
@@ -274,22 +290,16 @@ def _texts(dataset: LabelledDataset) -> dict[str, tuple[bool, str | None, str, s
     return found
 
 
-@runtime_checkable
-class RuledDataset(LabelledDataset, Protocol):
-    """A dataset that combines the labels of several raters by a truth rule."""
-
-    def with_truth(self, rule: TruthRule, /) -> LabelledDataset: ...
-
-
 def with_truth_rule(dataset: LabelledDataset, rule: TruthRule | None) -> LabelledDataset:
     """Return the dataset with a truth rule for combining labels; unchanged if `rule` is None."""
     if rule is None:
         return dataset
-    if not isinstance(dataset, RuledDataset):
+    if not hasattr(dataset, "with_truth"):
         raise ArgumentError(
             f"truth={rule!r} needs a RubricDataset; {type(dataset).__name__} has no with_truth method"
         )
-    return dataset.with_truth(rule)
+    ruled: LabelledDataset = dataset.with_truth(rule)
+    return ruled
 
 
 @runtime_checkable

@@ -21,10 +21,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-LabelTable: TypeAlias = "pd.DataFrame | Iterable[Mapping[str, Any]]"
-"""Rows with `item_id, criterion, rater, label` (or `value`), and optionally `rater_kind` (or `rater_type`:
-human, judge or llm, panel, truth), `sample`, `order` and `status`."""
-
 _KINDS: Mapping[str, RaterKind] = {
     "human": "human", "judge": "judge", "llm": "judge", "panel": "panel", "truth": "truth", "gold": "truth",
 }  # fmt: skip

@@ -406,10 +406,7 @@ def _column(table: VotesTable, rows: Codes, where: Codes, spans: Sequence[slice]
     status[where] = table.status[rows]
     code[where], value[where], number[where] = table.code[rows], table.value[rows], table.number[rows]
     na[where] = table.na[rows]
-    both_modes: tuple[tuple[bool, CannotAssessMode | NaMode], ...] = (
-        (True, modes.na),
-        (False, modes.cannot_assess),
-    )
+    both_modes = ((True, modes.na), (False, modes.cannot_assess))
     counted = [(is_na, mode) for is_na, mode in both_modes if mode != "exclude"]
     for measured, mine in zip(table.criteria, spans, strict=True):
         code[mine] = _categories(measured, code[mine])

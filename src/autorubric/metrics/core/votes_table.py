@@ -119,8 +119,13 @@ class VotesTable:
         return sum(kind == "human" for kind, _ in self.raters)
 
     def rows_of(self, rater: Rater) -> Array:
-        """Return the row positions of one rater's decisions or labels, without single votes."""
-        return np.flatnonzero((self.rater == self.raters.index(rater)) & (self.sample == DECIDED))
+        """Return the rows of a rater's decisions or labels, without single votes; empty for no such rater."""
+        place = self.raters.index(rater) if rater in self.raters else -1
+        return np.flatnonzero((self.rater == place) & (self.sample == DECIDED))
+
+    def cell_keys(self, rows: Array) -> Array:
+        """Return the number of the cell (a criterion of an item) of each row; it increases with the item."""
+        return np.asarray(self.item[rows] * max(len(self.criteria), 1) + self.criterion[rows])
 
     def make_read_only(self) -> None:
         """Protect the arrays against changes, because several results share the table."""

@@ -12,9 +12,9 @@ import numpy as np
 from autorubric.errors import ArgumentError
 from autorubric.metrics.core.item_scores import (
     FingerprintedRun,
+    GradedItems,
     LabelledDataset,
     OwnedRun,
-    SupportsGradedItem,
     SupportsGradedRun,
 )
 from autorubric.metrics.core.label_table import dataset_of
@@ -210,13 +210,6 @@ def _judges_of(reports: Iterable[EnsembleEvaluationReport]) -> set[str]:
     return {vote.judge_id for report in reports for one in report.report for vote in one.votes}
 
 
-@dataclass(frozen=True, slots=True)
-class _ReadRun:
-    """Results read into memory once, because a run folder rebuilds its results on each access."""
-
-    item_results: Sequence[SupportsGradedItem]
-
-
 _CALIBRATIONS: IdentityCache[Any, list[tuple[LabelledDataset, _Calibration]]] = IdentityCache(
     lambda results: []
 )
@@ -244,7 +237,7 @@ def labelled_scores(
 
 
 def _read_calibration(run: SupportsGradedRun, dataset: LabelledDataset) -> _Calibration:
-    read = _ReadRun(list(run.item_results))
+    read = GradedItems(list(run.item_results))
     reports = [one.report for one in read.item_results if one.report is not None]
     scores = read_item_scores(read, dataset)
     usable = ~np.isnan(scores.judged_score + scores.true_score)

@@ -26,6 +26,7 @@ from autorubric.metrics.core.resampling import (
     chunks,
     draw_weights,
     interval_of,
+    row_units,
 )
 from autorubric.metrics.core.scales import Array, Codes, as_sequence
 from autorubric.support.frames import is_frame
@@ -240,7 +241,8 @@ def strata_of(labels: Sequence[Array], tests: Sequence[Array], sample: LabelledS
         ]
         return Strata(tuple(part for part in parts if part.size), *flags)
     members = np.concatenate([label_cluster, test_cluster])
-    rows = _by_cluster(np.concatenate([padded_labels, padded_tests]), members)
+    rows = row_units(np.concatenate([padded_labels, padded_tests]), members).sums
+    assert rows is not None
     has_label = np.isin(np.arange(len(rows)), label_cluster)
     has_test = np.isin(np.arange(len(rows)), test_cluster)
     kinds = [(True, False), (False, True), (True, True)]
@@ -267,17 +269,12 @@ def joint_clusters(
     return joint[:n], joint[n:]
 
 
-def _by_cluster(rows: Array, members: Codes) -> Array:
-    n_clusters = int(members.max(initial=-1)) + 1
-    return np.column_stack([np.bincount(members, weights=column, minlength=n_clusters) for column in rows.T])
-
-
 def _stratum(rows: Array, members: Codes | None, *, labelled: bool) -> Stratum:
     if members is None:
         return Stratum(*_distinct(rows), labelled, not labelled)
-    held = renumber(members)
-    summed = _by_cluster(rows, held)
-    return Stratum(summed, np.ones(len(summed), dtype=np.int64), labelled, not labelled)
+    units = row_units(rows, renumber(members))
+    assert units.sums is not None
+    return Stratum(units.sums, units.counts, labelled, not labelled)
 
 
 def _distinct(rows: Array) -> tuple[Array, Codes]:

@@ -10,12 +10,12 @@ from typing import Any, Literal, NamedTuple, TypeAlias, Unpack
 import numpy as np
 from scipy.special import ndtr
 
-from autorubric.metrics.core.contingency import NumberPairs, cluster_codes, number_pairs
+from autorubric.metrics.core.contingency import NumberPairs, number_pairs
 from autorubric.metrics.core.estimate import RELATIVE_ZERO, Reason, TestStatistic
 from autorubric.metrics.core.intervals import mean_ends, t_statistic
 from autorubric.metrics.core.resampling import IntervalArguments, IntervalOptions, check_choice, chunks
 from autorubric.metrics.core.result import Record
-from autorubric.metrics.core.scales import Array, as_sequence
+from autorubric.metrics.core.scales import Array
 
 PMethod: TypeAlias = Literal["exact", "random flips", "normal"]
 
@@ -276,23 +276,20 @@ def bias(
     """
     check_choice("alternative", alternative, Alternative)
     options = IntervalOptions(**interval)
-    left = as_sequence(truth, "truth")
-    pairs = number_pairs(left, pred, cluster_codes(options.cluster, len(left)))
-    found = bias_of(pairs, options)
-    if not pairs.n:
-        return replace(found, alternative=alternative)
-    return replace(_one_sided(found, alternative, options), **_tests(pairs, alternative, options))
+    pairs = number_pairs(truth, pred, options.cluster)
+    found = replace(bias_of(pairs, options), alternative=alternative)
+    return replace(_one_sided(found, options), **_tests(pairs, alternative, options)) if pairs.n else found
 
 
-def _one_sided(found: BiasResult, alternative: Alternative, options: IntervalOptions) -> BiasResult:
-    """Return the result with the p-value of the t test against this alternative."""
-    if alternative == "two-sided" or found.p_value is None:
-        return replace(found, alternative=alternative)
-    agrees = found.direction == ("positive" if alternative == "greater" else "negative")
+def _one_sided(found: BiasResult, options: IntervalOptions) -> BiasResult:
+    """Return the result with the p-value of the t test against its alternative."""
+    if found.alternative == "two-sided" or found.p_value is None:
+        return found
+    agrees = found.direction == ("positive" if found.alternative == "greater" else "negative")
     p_value = found.p_value / 2 if agrees else 1 - found.p_value / 2
     significant = p_value < 1 - options.confidence_level
     t_test = found.t_test and replace(found.t_test, p_value=p_value)
-    return replace(found, p_value=p_value, t_test=t_test, is_significant=significant, alternative=alternative)
+    return replace(found, p_value=p_value, t_test=t_test, is_significant=significant)
 
 
 def _tests(pairs: NumberPairs, alternative: Alternative, options: IntervalOptions) -> dict[str, Any]:

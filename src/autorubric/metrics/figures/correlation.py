@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import betainc, ndtr
 
 from autorubric.criteria.values import Level
-from autorubric.metrics.core.contingency import NumberPairs, cluster_codes, divide, number_pairs
+from autorubric.metrics.core.contingency import NumberPairs, divide, number_pairs
 from autorubric.metrics.core.estimate import RELATIVE_ZERO, Estimate, TestStatistic
 from autorubric.metrics.core.estimation import Figure, estimate, fisher_z, lin_z
 from autorubric.metrics.core.intervals import t_quantile
@@ -28,7 +28,7 @@ from autorubric.metrics.core.resampling import (
     row_units,
     standard_error,
 )
-from autorubric.metrics.core.scales import Array, as_sequence
+from autorubric.metrics.core.scales import Array
 from autorubric.metrics.figures.ranks import RankedPairs, kendall_of, margins, rank_pairs, spearman_of
 
 
@@ -87,11 +87,6 @@ Variance: TypeAlias = Callable[[float, int], float]
 """A function from (value, n) to the variance on Fisher's z scale."""
 
 
-def _pairs(truth: Iterable[Any], pred: Iterable[Any], options: IntervalOptions) -> NumberPairs:
-    left = as_sequence(truth, "truth")
-    return number_pairs(left, pred, cluster_codes(options.cluster, len(left)))
-
-
 def _fisher_figure(name: str, n: int, compute: Compute, variance: Variance, fewest: int = 4) -> Figure:
     """Return a correlation whose interval is on Fisher's z scale, with at least `fewest` pairs."""
     return Figure(
@@ -103,42 +98,6 @@ def _fisher_figure(name: str, n: int, compute: Compute, variance: Variance, fewe
         analytic=fisher_z(lambda value, n: variance(value, n) if n >= fewest else None),
         on_table=False,
     )
-
-
-_ON_NUMBERS: tuple[Level, ...] = ("ordinal", "interval")
-_metric = partial(metric, inputs="numbers", levels=ORDERED)
-_shown = partial(MetricDisplay, at=_ON_NUMBERS, pages=())
-
-
-@_metric(
-    bounds=SIGNED,
-    reference="Fisher 1921",
-    shown=_shown(
-        key="pearson",
-        title="Pearson's r",
-        moments=pearson_of,
-        mean_interval="percentile",
-        order=190,
-        numbers=lambda pairs, options: pearson_estimate(pairs, options),
-    ),
-)
-def pearson(truth: Iterable[Any], pred: Iterable[Any], **interval: Unpack[IntervalArguments]) -> Estimate:
-    """Compute Pearson's r, s_xy / (s_x s_y).
-
-    It is undefined if truth or pred is constant (`no_variance`) or there are fewer than two pairs
-    (`too_few_units`). The interval uses Fisher's z [1] or, with clusters, the percentile bootstrap.
-
-    Args:
-        truth: Numbers; pairs with None or NaN are dropped.
-        pred: Numbers to compare with `truth`, in the same order.
-        **interval: See `IntervalArguments`.
-
-    References:
-        [1] R. A. Fisher (1921), On the probable error of a coefficient of correlation deduced from a small
-            sample, Metron 1, 3-32.
-    """
-    options = IntervalOptions(**interval)
-    return pearson_estimate(_pairs(truth, pred, options), options)
 
 
 def pearson_estimate(pairs: NumberPairs, options: IntervalOptions) -> Estimate:
@@ -159,15 +118,116 @@ def _standard(values: Array) -> Array:
     return scaled if np.ptp(values) > RELATIVE_ZERO * np.abs(values).max() else np.zeros_like(values)
 
 
+def spearman_estimate(ranked: RankedPairs, options: IntervalOptions, *, n_missing: int = 0) -> Estimate:
+    """Compute `spearman` from pairs that have already been ranked."""
+    n, compute = ranked.units.n, spearman_of(ranked)
+    figure = _fisher_figure("Spearman's rho", n, compute, lambda rho, n: (1 + rho * rho / 2) / (n - 3))
+    return estimate(figure, ranked.units, options, n_missing=n_missing)
+
+
+def kendall_estimate(ranked: RankedPairs, options: IntervalOptions, *, n_missing: int = 0) -> Estimate:
+    """Compute `kendall_tau_b` from pairs that have already been ranked."""
+    n, compute = ranked.units.n, kendall_of(ranked)
+    figure = _fisher_figure("Kendall's tau-b", n, compute, lambda tau, n: 0.437 / (n - 4), fewest=5)
+    return estimate(figure, ranked.units, options, n_missing=n_missing)
+
+
+def ccc_estimate(pairs: NumberPairs, options: IntervalOptions) -> Estimate:
+    """Compute `lin_ccc` from pairs that have already been read."""
+    moments = moments_of(pairs)
+    figure = Figure(
+        name="Lin's concordance",
+        compute=ccc_of(moments.shift),
+        reason=lambda sums: "no_variance",
+        auto="analytic",
+        analytic=lin_z,
+        on_table=False,
+    )
+    return estimate(figure, moments.units, options, n_missing=pairs.n_missing)
+
+
+def _mean_t(figure: Figure, units: Units, value: float, confidence_level: float) -> Ends:
+    """Compute the t interval of a mean of squared or absolute errors, truncated at 0."""
+    if units.size < 2:
+        return NO_ENDS
+    se = standard_error(influence(units, figure.compute), units.size, units.counts)
+    half = t_quantile(confidence_level, units.size - 1) * se
+    return Ends(max(0.0, value - half), value + half, se)
+
+
+def _mean_figure(name: str, column: int) -> Figure:
+    """Return the figure of the mean of one of the sums in `Moments`."""
+    return Figure(
+        name=name,
+        compute=lambda sums: np.asarray(sums[..., column] / sums[..., 0]),
+        reason=lambda sums: "no_pairs",
+        bounds=(0.0, math.inf),
+        auto="analytic",
+        analytic=_mean_t,
+        on_table=False,
+    )
+
+
+def rmse_estimate(pairs: NumberPairs, options: IntervalOptions) -> Estimate:
+    """Compute `rmse` from pairs that have already been read."""
+    moments = moments_of(pairs)
+    squared = estimate(_mean_figure("RMSE", 6), moments.units, options, n_missing=pairs.n_missing)
+    root = squared.map(lambda square: moments.unit * math.sqrt(square))
+    if squared.se is None or not squared.value:
+        return root
+    # Delta method for the square root.
+    se = squared.se * moments.unit / (2 * math.sqrt(squared.value))
+    return replace(root, se=se)
+
+
+def mae_estimate(pairs: NumberPairs, options: IntervalOptions) -> Estimate:
+    """Compute `mae` from pairs that have already been read."""
+    moments = moments_of(pairs)
+    scaled = estimate(_mean_figure("MAE", 7), moments.units, options, n_missing=pairs.n_missing)
+    se = None if scaled.se is None else scaled.se * moments.unit
+    return replace(scaled.map(lambda distance: moments.unit * distance), se=se)
+
+
+_ON_NUMBERS: tuple[Level, ...] = ("ordinal", "interval")
+_metric = partial(metric, inputs="numbers", levels=ORDERED)
+_shown = partial(MetricDisplay, at=_ON_NUMBERS, pages=())
+
+
+@_metric(
+    bounds=SIGNED,
+    reference="Fisher 1921",
+    shown=_shown(
+        key="pearson",
+        title="Pearson's r",
+        moments=pearson_of,
+        mean_interval="percentile",
+        order=190,
+        numbers=pearson_estimate,
+    ),
+)
+def pearson(truth: Iterable[Any], pred: Iterable[Any], **interval: Unpack[IntervalArguments]) -> Estimate:
+    """Compute Pearson's r, s_xy / (s_x s_y).
+
+    It is undefined if truth or pred is constant (`no_variance`) or there are fewer than two pairs
+    (`too_few_units`). The interval uses Fisher's z [1] or, with clusters, the percentile bootstrap.
+
+    Args:
+        truth: Numbers; pairs with None or NaN are dropped.
+        pred: Numbers to compare with `truth`, in the same order.
+        **interval: See `IntervalArguments`.
+
+    References:
+        [1] R. A. Fisher (1921), On the probable error of a coefficient of correlation deduced from a small
+            sample, Metron 1, 3-32.
+    """
+    options = IntervalOptions(**interval)
+    return pearson_estimate(number_pairs(truth, pred, options.cluster), options)
+
+
 @_metric(
     bounds=SIGNED,
     reference="Bonett and Wright 2000",
-    shown=_shown(
-        key="spearman",
-        title="Spearman's rho",
-        order=170,
-        ranks=lambda ranked, options, n_missing: spearman_estimate(ranked, options, n_missing=n_missing),
-    ),
+    shown=_shown(key="spearman", title="Spearman's rho", order=170, ranks=spearman_estimate),
 )
 def spearman(truth: Iterable[Any], pred: Iterable[Any], **interval: Unpack[IntervalArguments]) -> Estimate:
     """Compute Spearman's rho, which is Pearson's r of the midranks.
@@ -180,26 +240,14 @@ def spearman(truth: Iterable[Any], pred: Iterable[Any], **interval: Unpack[Inter
             Spearman correlations, Psychometrika 65(1), 23-28.
     """
     options = IntervalOptions(**interval)
-    pairs = _pairs(truth, pred, options)
+    pairs = number_pairs(truth, pred, options.cluster)
     return spearman_estimate(rank_pairs(pairs), options, n_missing=pairs.n_missing)
-
-
-def spearman_estimate(ranked: RankedPairs, options: IntervalOptions, *, n_missing: int = 0) -> Estimate:
-    """Compute `spearman` from pairs that have already been ranked."""
-    n, compute = ranked.units.n, spearman_of(ranked)
-    figure = _fisher_figure("Spearman's rho", n, compute, lambda rho, n: (1 + rho * rho / 2) / (n - 3))
-    return estimate(figure, ranked.units, options, n_missing=n_missing)
 
 
 @_metric(
     bounds=SIGNED,
     reference="Kendall 1945",
-    shown=_shown(
-        key="kendall",
-        title="Kendall's tau-b",
-        order=180,
-        ranks=lambda ranked, options, n_missing: kendall_estimate(ranked, options, n_missing=n_missing),
-    ),
+    shown=_shown(key="kendall", title="Kendall's tau-b", order=180, ranks=kendall_estimate),
 )
 def kendall_tau_b(
     truth: Iterable[Any], pred: Iterable[Any], **interval: Unpack[IntervalArguments]
@@ -216,26 +264,14 @@ def kendall_tau_b(
             Biometrika 44, 470-481.
     """
     options = IntervalOptions(**interval)
-    pairs = _pairs(truth, pred, options)
+    pairs = number_pairs(truth, pred, options.cluster)
     return kendall_estimate(rank_pairs(pairs), options, n_missing=pairs.n_missing)
-
-
-def kendall_estimate(ranked: RankedPairs, options: IntervalOptions, *, n_missing: int = 0) -> Estimate:
-    """Compute `kendall_tau_b` from pairs that have already been ranked."""
-    n, compute = ranked.units.n, kendall_of(ranked)
-    figure = _fisher_figure("Kendall's tau-b", n, compute, lambda tau, n: 0.437 / (n - 4), fewest=5)
-    return estimate(figure, ranked.units, options, n_missing=n_missing)
 
 
 @_metric(
     bounds=SIGNED,
     reference="Lin 1989",
-    shown=_shown(
-        key="ccc",
-        title="Lin's concordance",
-        order=200,
-        numbers=lambda pairs, options: ccc_estimate(pairs, options),
-    ),
+    shown=_shown(key="ccc", title="Lin's concordance", order=200, numbers=ccc_estimate),
 )
 def lin_ccc(truth: Iterable[Any], pred: Iterable[Any], **interval: Unpack[IntervalArguments]) -> Estimate:
     """Compute Lin's concordance correlation, 2 s_xy / (s_x² + s_y² + (m_x - m_y)²) with 1/n moments [1].
@@ -249,21 +285,7 @@ def lin_ccc(truth: Iterable[Any], pred: Iterable[Any], **interval: Unpack[Interv
             Biometrics 45(1), 255-268.
     """
     options = IntervalOptions(**interval)
-    return ccc_estimate(_pairs(truth, pred, options), options)
-
-
-def ccc_estimate(pairs: NumberPairs, options: IntervalOptions) -> Estimate:
-    """Compute `lin_ccc` from pairs that have already been read."""
-    moments = moments_of(pairs)
-    figure = Figure(
-        name="Lin's concordance",
-        compute=ccc_of(moments.shift),
-        reason=lambda sums: "no_variance",
-        auto="analytic",
-        analytic=lin_z,
-        on_table=False,
-    )
-    return estimate(figure, moments.units, options, n_missing=pairs.n_missing)
+    return ccc_estimate(number_pairs(truth, pred, options.cluster), options)
 
 
 def correlation_p_value(value: float, n: int) -> float | None:
@@ -302,38 +324,11 @@ def kendall_test(ranked: RankedPairs, tau: float | None) -> TestStatistic | None
     return TestStatistic(name="z", value=z, df=None, p_value=float(2 * ndtr(-abs(z))))
 
 
-def _mean_t(figure: Figure, units: Units, value: float, confidence_level: float) -> Ends:
-    """Compute the t interval of a mean of squared or absolute errors, truncated at 0."""
-    if units.size < 2:
-        return NO_ENDS
-    se = standard_error(influence(units, figure.compute), units.size, units.counts)
-    half = t_quantile(confidence_level, units.size - 1) * se
-    return Ends(max(0.0, value - half), value + half, se)
-
-
-def _mean_figure(name: str, column: int) -> Figure:
-    """Return the figure of the mean of one of the sums in `Moments`."""
-    return Figure(
-        name=name,
-        compute=lambda sums: np.asarray(sums[..., column] / sums[..., 0]),
-        reason=lambda sums: "no_pairs",
-        bounds=(0.0, math.inf),
-        auto="analytic",
-        analytic=_mean_t,
-        on_table=False,
-    )
-
-
 @_metric(
     bounds=(0.0, None),
     reference="root mean square error",
     perfect=0.0,
-    shown=_shown(
-        key="rmse",
-        title="root mean square error",
-        order=210,
-        numbers=lambda pairs, options: rmse_estimate(pairs, options),
-    ),
+    shown=_shown(key="rmse", title="root mean square error", order=210, numbers=rmse_estimate),
 )
 def rmse(truth: Iterable[Any], pred: Iterable[Any], **interval: Unpack[IntervalArguments]) -> Estimate:
     """Compute the root mean square error, √(Σ (pred - truth)² / n), in the units of the numbers.
@@ -347,31 +342,14 @@ def rmse(truth: Iterable[Any], pred: Iterable[Any], **interval: Unpack[IntervalA
         **interval: See `IntervalArguments`.
     """
     options = IntervalOptions(**interval)
-    return rmse_estimate(_pairs(truth, pred, options), options)
-
-
-def rmse_estimate(pairs: NumberPairs, options: IntervalOptions) -> Estimate:
-    """Compute `rmse` from pairs that have already been read."""
-    moments = moments_of(pairs)
-    squared = estimate(_mean_figure("RMSE", 6), moments.units, options, n_missing=pairs.n_missing)
-    root = squared.map(lambda square: moments.unit * math.sqrt(square))
-    if squared.se is None or not squared.value:
-        return root
-    # Delta method for the square root.
-    se = squared.se * moments.unit / (2 * math.sqrt(squared.value))
-    return replace(root, se=se)
+    return rmse_estimate(number_pairs(truth, pred, options.cluster), options)
 
 
 @_metric(
     bounds=(0.0, None),
     reference="mean absolute error",
     perfect=0.0,
-    shown=_shown(
-        key="mae",
-        title="mean absolute error",
-        order=220,
-        numbers=lambda pairs, options: mae_estimate(pairs, options),
-    ),
+    shown=_shown(key="mae", title="mean absolute error", order=220, numbers=mae_estimate),
 )
 def mae(truth: Iterable[Any], pred: Iterable[Any], **interval: Unpack[IntervalArguments]) -> Estimate:
     """Compute the mean absolute error, Σ |pred - truth| / n, in the units of the numbers.
@@ -380,12 +358,4 @@ def mae(truth: Iterable[Any], pred: Iterable[Any], **interval: Unpack[IntervalAr
     C - 1 degrees of freedom. See `rmse` for the arguments.
     """
     options = IntervalOptions(**interval)
-    return mae_estimate(_pairs(truth, pred, options), options)
-
-
-def mae_estimate(pairs: NumberPairs, options: IntervalOptions) -> Estimate:
-    """Compute `mae` from pairs that have already been read."""
-    moments = moments_of(pairs)
-    scaled = estimate(_mean_figure("MAE", 7), moments.units, options, n_missing=pairs.n_missing)
-    se = None if scaled.se is None else scaled.se * moments.unit
-    return replace(scaled.map(lambda distance: moments.unit * distance), se=se)
+    return mae_estimate(number_pairs(truth, pred, options.cluster), options)

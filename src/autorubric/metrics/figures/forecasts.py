@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics.core.contingency import divide, drop_incomplete, encode, numeric_column
+from autorubric.metrics.core.contingency import divide, drop_incomplete, encode, numeric_column, renumber
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.estimation import Figure, estimate, proportion, ratio_figure
 from autorubric.metrics.core.intervals import logit_t_ends, t_quantile
@@ -20,6 +20,7 @@ from autorubric.metrics.core.resampling import (
     Ends,
     IntervalOptions,
     Units,
+    row_units,
     standard_error,
     weighted_units,
 )
@@ -110,12 +111,9 @@ def rate(name: str, hits: Array, cluster: Codes | None, options: IntervalOptions
     if cluster is None:
         right = np.count_nonzero(hits)
         counts, sums = np.array([len(hits) - right, right]), np.array([[0.0, 1.0], [1.0, 1.0]])
+        units = Units(counts=counts, n=len(hits), sums=sums)
     else:
-        sizes = np.bincount(cluster)
-        there = sizes > 0
-        sums = np.column_stack([np.bincount(cluster, weights=hits), sizes])[there]
-        counts = np.ones(len(sums), dtype=np.int64)
-    units = Units(counts=counts, n=len(hits), sums=sums, clustered=cluster is not None)
+        units = row_units(np.column_stack([hits, np.ones(len(hits))]), renumber(cluster))
     return estimate(ratio_figure(name, proportion, trials=lambda sums: sums[..., 1]), units, options)
 
 

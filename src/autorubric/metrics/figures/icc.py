@@ -28,8 +28,6 @@ from autorubric.metrics.core.resampling import (
 from autorubric.metrics.core.scales import Array, Codes
 from autorubric.metrics.figures.ranks import count_kinds
 
-IccForm: TypeAlias = Literal["ICC(1,1)", "ICC(2,1)", "ICC(3,1)", "ICC(1,k)", "ICC(2,k)", "ICC(3,k)"]
-
 _Model: TypeAlias = Literal["one-way", "agreement", "consistency"]
 
 _FORMS: dict[str, tuple[_Model, bool]] = {

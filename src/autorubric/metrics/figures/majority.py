@@ -69,14 +69,13 @@ class CodedVotes:
     # labels in the order of the scale, each in the form in which it was first voted
     categories: tuple[Any, ...]
     scale: CategoricalScale | None  # the declared or inferred scale; None for integer codes
-    declared: bool
 
 
 def vote_matrix(ratings: Any, scale: Scale | None, labels: int | None) -> CodedVotes:
     """Encode the votes as positions on the scale."""
     table = _as_table(ratings)
     coded, codes = code_ratings(table, scale, labels)
-    return CodedVotes(codes, _categories(table, codes, coded.scale, coded.size), coded.scale, coded.declared)
+    return CodedVotes(codes, _categories(table, codes, coded.scale, coded.size), coded.scale)
 
 
 def _as_table(ratings: Any) -> Any:

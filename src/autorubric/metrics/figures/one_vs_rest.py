@@ -11,7 +11,7 @@ import numpy as np
 from autorubric.criteria.values import Level
 from autorubric.errors import ArgumentError
 from autorubric.metrics.core import contingency as shares
-from autorubric.metrics.core.contingency import OneVsRestRate, TableInput, read_pair
+from autorubric.metrics.core.contingency import OneVsRestRate, read_pair
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.estimation import estimate
 from autorubric.metrics.core.metric import MetricDisplay, TableMetric, metric
@@ -63,36 +63,6 @@ negative_agreement_at = _one_class("negative agreement", shares.negative_agreeme
 _BINARY: tuple[Level, ...] = ("binary",)
 
 
-def _table_and_class(
-    truth: Iterable[Any] | None,
-    pred: Iterable[Any] | None,
-    positive: Any,
-    scale: Scale | None,
-    table: Any,
-    options: CodedOptions,
-) -> tuple[TableInput, int]:
-    """Return the table and the index of its positive category."""
-    if truth is not None and pred is not None and positive is not None:
-        truth, pred = as_sequence(truth, "truth"), as_sequence(pred, "pred")
-        if scale is None and options.labels is None and table is None:
-            scale = infer_scale(truth, pred, [positive])
-    pair = read_pair(truth, pred, table, scale, options)
-    if pair.scale is not None:
-        scale = pair.scale
-    if positive is None and (isinstance(scale, Binary) or (scale is None and pair.size == 2)):
-        return pair, 1
-    if positive is None and pair.size:
-        raise ArgumentError(f"there are {pair.size} categories; pass positive=… to select the positive one")
-    if positive is None:
-        return pair, 0
-    if scale is None:
-        if not isinstance(positive, int | np.integer) or not 0 <= positive < pair.size:
-            raise ArgumentError(f"positive must be a category code, 0..{pair.size - 1}; got {positive!r}")
-        return pair, int(positive)
-    assert not isinstance(scale, Interval)
-    return pair, scale.code(positive)
-
-
 def _of_class(
     metric_of: OneClassMetric,
     truth: Iterable[Any] | None,
@@ -102,8 +72,28 @@ def _of_class(
     table: Any,
     options: CodedOptions,
 ) -> Estimate:
-    pair, index = _table_and_class(truth, pred, positive, scale, table, options)
+    if truth is not None and pred is not None and positive is not None:
+        truth, pred = as_sequence(truth, "truth"), as_sequence(pred, "pred")
+        if scale is None and options.labels is None and table is None:
+            scale = infer_scale(truth, pred, [positive])
+    pair = read_pair(truth, pred, table, scale, options)
+    index = _positive_index(positive, pair.scale or scale, pair.size)
     return estimate(metric_of(index).figure(pair.size), pair.units, options, n_missing=pair.n_missing)
+
+
+def _positive_index(positive: Any, scale: Scale | None, size: int) -> int:
+    if positive is None and (isinstance(scale, Binary) or (scale is None and size == 2)):
+        return 1
+    if positive is None and size:
+        raise ArgumentError(f"there are {size} categories; pass positive=… to select the positive one")
+    if positive is None:
+        return 0
+    if scale is None:
+        if not isinstance(positive, int | np.integer) or not 0 <= positive < size:
+            raise ArgumentError(f"positive must be a category code, 0..{size - 1}; got {positive!r}")
+        return int(positive)
+    assert not isinstance(scale, Interval)
+    return scale.code(positive)
 
 
 @metric(

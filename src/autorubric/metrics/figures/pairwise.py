@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Unpack
 import numpy as np
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics.core.contingency import divide, drop_incomplete, number_rows
+from autorubric.metrics.core.contingency import divide, drop_incomplete, number_rows, renumber
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.estimation import Analytic, Figure, estimate, proportion, ratio_figure
 from autorubric.metrics.core.intervals import logit_t_ends
@@ -23,6 +23,7 @@ from autorubric.metrics.core.resampling import (
     check_choice,
     check_number,
     chunks,
+    row_units,
     standard_error,
     weighted_units,
 )
@@ -88,15 +89,11 @@ def _mean_of_groups(
     right, compared = (np.bincount(items.groups, weights=one) for one in of_each)
     there = np.flatnonzero(compared)
     sums = np.stack([right[there] / compared[there], np.ones(len(there))], axis=1)
+    owner = np.arange(len(right))
     if items.cluster is not None:
-        owner = np.zeros(len(right), dtype=np.int64)
         owner[items.groups] = items.cluster
-        clusters, where = np.unique(owner[there], return_inverse=True)
-        grouped = np.zeros((len(clusters), 2))
-        np.add.at(grouped, where.reshape(-1), sums)
-        sums = grouped
     used = int(np.isin(items.groups, there).sum())
-    units = Units(counts=np.ones(len(sums), dtype=np.int64), n=used, sums=sums, clustered=True)
+    units = replace(row_units(sums, renumber(owner[there])), n=used)
     figure = ratio_figure(name, proportion)
     without = len(right) - len(there)
     note += f", mean of {len(there)} groups" + (f", excluding {without} without pairs" if without else "")

@@ -79,7 +79,7 @@ def people_of(table: VotesTable, modes: Modes) -> People:
 def _labels_are_theirs(table: VotesTable, rated: _Ratings) -> bool:
     """Return whether each label equals the majority, median or mean of these people's labels."""
     n_items = max(table.n_items, 1)
-    rows = table.rows_of(TRUTH) if TRUTH in table.raters else np.zeros(0, dtype=np.int64)
+    rows = table.rows_of(TRUTH)
     labelled = rows[table.status[rows] == ANSWERED]
     keys = table.criterion[labelled] * n_items + table.item[labelled]
     theirs = rated.place[:, 1] * n_items + rated.place[:, 0]
@@ -196,7 +196,8 @@ def _join_rows(
     """Build a votes table of a person's (the first rater's) rows, the judges', and the others' labels."""
     majority, means = truths
     n = len(place)
-    theirs = [_rows_on_cells(table, rater, mine) for rater in raters[1:]]
+    cells = table.cell_keys(mine)
+    theirs = [rows[np.isin(table.cell_keys(rows), cells)] for rows in map(table.rows_of, raters[1:])]
     rows = np.concatenate([mine, *theirs])
     who = np.repeat(np.arange(1, len(raters) + 1), [len(mine), *map(len, theirs)])
     answers = [() if one.level == "ranking" else one.answers for one in table.criteria]
@@ -228,13 +229,3 @@ def _join_rows(
         status=column("status", np.full(n, ANSWERED)),
         scores={},
     )
-
-
-def _rows_on_cells(table: VotesTable, rater: Rater, mine: Codes) -> Codes:
-    """Return the rows of a rater's decisions on the cells of the rows `mine`."""
-    if rater not in table.raters:
-        return np.zeros(0, dtype=np.int64)
-    rows = table.rows_of(rater)
-    n_items = max(table.n_items, 1)
-    keys, wanted = (table.criterion[one] * n_items + table.item[one] for one in (rows, mine))
-    return rows[np.isin(keys, wanted)]

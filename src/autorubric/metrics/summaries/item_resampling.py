@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from autorubric.metrics.core.contingency import mean_of_defined
 from autorubric.metrics.core.estimate import Estimate, Reason
 from autorubric.metrics.core.estimation import estimate, proportion, ratio_figure
 from autorubric.metrics.core.metric import MetricDisplay
@@ -71,16 +72,16 @@ class _Parts:
             found["scales"] = np.stack(scales, axis=-2)
         if self.n_people:
             people = slice(self.n_raters, n)
-            found["ceiling"] = metrics.mean_of_defined(macro[..., people, :], axis=-2)
-            found["ceiling_micro"] = metrics.mean_of_defined(micro[..., people, :], axis=-2)
+            found["ceiling"] = mean_of_defined(macro[..., people, :], axis=-2)
+            found["ceiling_micro"] = mean_of_defined(micro[..., people, :], axis=-2)
             together = metrics.by_criterion(layout, sums[..., people, :].sum(-2))
             found["ceiling_pooled"] = metrics.macro(together, self.on_pooled)
             shape = (*macro.shape[:-2], self.n_people, self.n_raters, macro.shape[-1])
             replaced = macro[..., n:, :].reshape(shape)
-            found["gap"] = metrics.mean_of_defined(replaced - macro[..., people, None, :], axis=-3)
+            found["gap"] = mean_of_defined(replaced - macro[..., people, None, :], axis=-3)
             on = np.concatenate([self.on[name] for name in each], axis=-1)
             counted = np.where(on, np.concatenate(list(each.values()), axis=-1), np.nan)
-            found["people"] = metrics.mean_of_defined(counted[..., people, :], axis=-2)
+            found["people"] = mean_of_defined(counted[..., people, :], axis=-2)
         return found
 
     def in_place(self, total: Array) -> Array:
@@ -90,7 +91,7 @@ class _Parts:
         counted = np.where(on, np.concatenate(list(each.values()), axis=-1), np.nan)
         found = np.concatenate([metrics.macro(each, self.on), counted], axis=-1)
         replaced = found[self.n_raters + self.n_people :].reshape(self.n_people, self.n_raters, -1)
-        return np.asarray(metrics.mean_of_defined(replaced, axis=0))
+        return np.asarray(mean_of_defined(replaced, axis=0))
 
 
 @dataclass(frozen=True, slots=True)

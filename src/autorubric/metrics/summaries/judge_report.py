@@ -12,7 +12,7 @@ from autorubric.criteria.values import NamedDict
 from autorubric.datasets.item import TruthRule
 from autorubric.errors import ArgumentError
 from autorubric.metrics.core.estimate import Estimate
-from autorubric.metrics.core.item_scores import PANEL, TRUTH, LabelledDataset, Rater, SupportsGradedItem
+from autorubric.metrics.core.item_scores import PANEL, TRUTH, GradedItems, LabelledDataset, Rater
 from autorubric.metrics.core.label_table import table_of
 from autorubric.metrics.core.metric import CATEGORICAL
 from autorubric.metrics.core.read_votes import Cells, Column, Modes, cells_of, count_unanswered, read_votes
@@ -373,13 +373,6 @@ def _thin_people(people: Sequence[RaterReport]) -> list[str]:
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class _NoRun:
-    """A run without graded items."""
-
-    item_results: tuple[SupportsGradedItem, ...] = ()
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HumanAgreement(ResultBase):
     """Agreement among the annotators of a dataset.
@@ -452,7 +445,7 @@ def human_agreement(
     Raises:
         ArgumentError: If fewer than two annotators rated items.
     """
-    table = read_votes(_NoRun(), dataset)
+    table = read_votes(GradedItems(), dataset)
     raters = tuple(name for kind, name in table.raters if kind == "human")
     if len(raters) < 2:
         told = f"only the ratings of {raters[0]!r}" if raters else "no ratings"

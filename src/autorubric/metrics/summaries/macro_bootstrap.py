@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 from scipy.sparse import csr_array, hstack
 
-from autorubric.metrics.core.contingency import divide
+from autorubric.metrics.core.contingency import divide, mean_of_defined
 from autorubric.metrics.core.estimate import is_rounding
 from autorubric.metrics.core.intervals import logit_t_ends, normal_quantile, t_quantile
 from autorubric.metrics.core.item_scores import TRUTH, Rater
@@ -27,7 +27,6 @@ from autorubric.metrics.summaries.table_metrics import (
     by_criterion,
     item_sums,
     layout_of,
-    mean_of_defined,
     places_with,
     share_counts,
 )

@@ -394,11 +394,11 @@ class PairAgreement(NamedTuple):
 def pair_agreements(table: VotesTable, raters: Sequence[Rater]) -> list[PairAgreement]:
     width = max(len(table.criteria), 1)
     rows = [table.rows_of(one) for one in raters]
-    keys = np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *(_cell_keys(table, one) for one in rows)]))
+    keys = np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *map(table.cell_keys, rows)]))
     codes = np.full((len(raters), len(keys)), -1)
     for at, mine in enumerate(rows):
         answered = mine[(table.code[mine] >= 0) & (table.status[mine] == ANSWERED)]
-        codes[at, np.searchsorted(keys, _cell_keys(table, answered))] = table.code[answered]
+        codes[at, np.searchsorted(keys, table.cell_keys(answered))] = table.code[answered]
     item, criterion = np.divmod(keys, width)
     values = [_ordered_values(one) for one in table.criteria]
     has_kappa = np.array([one.level in (*CATEGORICAL, "ranking") for one in table.criteria] or [False])[
@@ -414,10 +414,6 @@ def pair_agreements(table: VotesTable, raters: Sequence[Rater]) -> list[PairAgre
         kappa = mean_kappa(criterion[used], codes[a][used], codes[b][used], values)
         found.append(PairAgreement(a, b, share, kappa))
     return found
-
-
-def _cell_keys(table: VotesTable, rows: Array) -> Array:
-    return np.asarray(table.item[rows] * max(len(table.criteria), 1) + table.criterion[rows])
 
 
 def _ordered_values(criterion: MeasuredCriterion) -> tuple[float, ...] | None:

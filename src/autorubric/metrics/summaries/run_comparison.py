@@ -20,7 +20,7 @@ from autorubric.metrics.audit.compare_judges import (
     adjust_pvalues,
     compare_judges,
 )
-from autorubric.metrics.audit.item_resampling import mean_of_defined
+from autorubric.metrics.core.contingency import mean_of_defined
 from autorubric.metrics.core.estimate import Reason
 from autorubric.metrics.core.item_scores import (
     PANEL,

@@ -11,6 +11,7 @@ import numpy as np
 from scipy.sparse import csr_array, hstack
 
 from autorubric.metrics.core import contingency as shares
+from autorubric.metrics.core.contingency import add_up, mean_of_defined
 from autorubric.metrics.core.estimate import Reason
 from autorubric.metrics.core.metric import CATEGORICAL, MetricDisplay, TableMetric
 from autorubric.metrics.core.read_votes import Cells, Column, Modes
@@ -258,17 +259,6 @@ def macro(each: Mapping[str, Array], on: Mapping[str, Array]) -> Array:
 
 def where_defined(each: Mapping[str, Array]) -> dict[str, Array]:
     return {name: ~np.isnan(found) for name, found in each.items()}
-
-
-def mean_of_defined(values: Array, axis: int = -1) -> Array:
-    """Return the mean of the defined values; NaN if all are undefined."""
-    there = ~np.isnan(values)
-    return shares.divide(add_up(np.where(there, values, 0.0), axis), there.sum(axis))
-
-
-def add_up(values: Array, axis: int = -1) -> Array:
-    """Return the sums over an axis; the order of the additions does not depend on the layout in memory."""
-    return np.asarray(np.ascontiguousarray(values).sum(axis))
 
 
 def micro(layout: SumLayout, sums: Array, on_kappa: Array) -> Array:
