@@ -230,13 +230,17 @@ def test_comparisons_survive_files(tmp_path: Path) -> None:
         ("item_id,met\na,yes\n", {"labels": {"met": "yes"}}),
         ("item_id,ann,ann_2\na,yes,no\n", {"ann": {"met": "yes"}, "ann_2": {"met": "no"}}),
         ("item_id,criterion,rater,value\na,MET ,ann,yes\n", {"ann": {"met": "yes"}}),
-        ("item_id,met,ann\na,yes,no\n", {"met": {"met": "yes"}, "ann": {"met": "no"}}),
-        ("item_id,ann,human_met\na,yes,no\n", {"ann": {"met": "yes"}, "human_met": {"met": "no"}}),
         ("item_id,met,expert\na,yes,ann\n", {"ann": {"met": "yes"}}),
         ("item_id,expert,novice\na,yes,no\n", {"expert": {"met": "yes"}, "novice": {"met": "no"}}),
         *(
             (f"item_id,{people},stars\na,1,no\n", {"1": {"met": "no"}})
-            for people in ("user", "username", "person", "Annotators", "judge", "agent", "annotator_email")
+            for people in (
+                *("user", "username", "person", "Annotators", "judge", "agent", "annotator_email"),
+                *("raterid", "RATERID", "annotatorids", "ratedby", "completed_by.id", "user.name"),
+                *("Annotator: ID", "annotator #", "rater_num", "annotator_number", "AnnotatorNo"),
+                *("rater.key", "annotator_code", "rater_index", "human_id", "physician_id"),
+                *("doctor", "teacher", "examiner", "moderator"),
+            )
         ),
     ],
 )
@@ -260,12 +264,13 @@ def test_named_raters_are_columns_beside_people(people: str, tmp_path: Path) -> 
     assert rated.item_ratings(0) == {"ann": {"met": "yes"}, "bob": {"met": "no"}}
 
 
-def test_columns_without_labels_are_named_in_a_warning(tmp_path: Path) -> None:
-    """A table of labels by criterion may have other columns, which are not read."""
+@pytest.mark.parametrize("columns", ["reply,met,ann\na,Hi,yes,fine", "reply,human_met,ann\na,0,yes,1"])
+def test_columns_without_labels_are_named_in_a_warning(columns: str, tmp_path: Path) -> None:
+    """A table of labels by criterion may have other columns, which are not read even with labels."""
     rubric = Rubric([{"name": "met", "requirement": "It is."}])
     data = RubricDataset(rubric=rubric, items=[{"id": "a", "submission": "x"}])
     with pytest.warns(UserWarning, match=r"not named like criteria and not read: reply, ann"):
-        rated = data.with_ratings(table(tmp_path, "item_id,reply,met,ann\na,Hi,yes,fine\n"))
+        rated = data.with_ratings(table(tmp_path, f"item_id,{columns}\n"))
     assert rated.item_ratings(0) == {"labels": {"met": "yes"}}
 
 
@@ -275,6 +280,9 @@ def test_columns_without_labels_are_named_in_a_warning(tmp_path: Path) -> None:
         "item_id,annotator,stars,mood\na,ann,yes,no\n",
         "item_id,annotator,reviewer\na,yes,no\n",
         "item_id,created_by,stars,mood\na,ann,yes,no\n",
+        "item_id,nurse,label\na,1,no\n",
+        "item_id,student_id,mood\na,1,no\n",
+        "item_id,ann,batch.id\na,yes,1\n",
     ],
 )
 def test_tables_with_people_and_unclear_labels_are_refused(text: str, tmp_path: Path) -> None:

@@ -311,6 +311,9 @@ _PROFBENCH = {
         (_CRITERIA, "contains criteria, not items; pass it as the rubric"),
         ({"text": "How deep?", "choices": ["low", "high"]}, "criteria, not items.*--submission NAME"),
         ({"id": "a", "text": "How deep?", "points": 2}, "contains criteria, not items"),
+        ({"text": "How deep?", "importance": "high"}, "contains criteria, not items"),
+        ({"text": "How deep?", "weight": 1, "reasoning": "x"}, "contains criteria, not items"),
+        ({"id": "1", "response": "x", "criteria": [{"name": "A"}]}, "would not be graded, under"),
         ({"name": "a", "text": "How deep?", "options": ["low", "high"]}, "contains criteria, not items"),
         ({"criterion": "a", "text": "How deep?", "weight": 2}, "contains criteria, not items"),
         ({**_PROFBENCH, "rubrics": json.dumps(_PROFBENCH["rubrics"])}, "would not be graded.*--submission"),
@@ -335,6 +338,15 @@ def test_criteria_and_rows_with_rubrics_are_no_plain_items(
     table = pd.DataFrame(rows)
     with pytest.raises(DatasetError, match=message):
         RubricDataset.from_dataframe(table)
+
+
+def test_rubrics_in_a_table_are_not_metadata(tmp_path: Path) -> None:
+    """In tables, only the labels of a shared rubric are read."""
+    row = [{"prompt": "p", "response": "r", "rubric": json.dumps([{"name": "A", "weight": 1}])}]
+    pd.DataFrame(row).to_csv(tmp_path / "rows.csv", index=False)
+    with pytest.raises(DatasetError, match=r"would not be graded, .*in tables, 'rubric'; use"):
+        RubricDataset.from_file(tmp_path / "rows.csv")
+    assert len(RubricDataset.from_file(tmp_path / "rows.csv", submission="response")) == 1
 
 
 def test_streamed_tables_have_the_same_ids(tmp_path: Path) -> None:

@@ -53,6 +53,19 @@ def test_votes_match_item_and_criterion(tmp_path: Path) -> None:
     assert not ask(judge, binary("other")).asked
 
 
+def test_criteria_match_in_each_row(tmp_path: Path) -> None:
+    """Rows may spell a criterion differently; two spellings in a cell are two criteria."""
+    names = ("claim", "Claim", "claim ", "CLAIM")
+    rows = [f"i{at},{name},gpt,llm,MET" for at, name in enumerate(names)]
+    judge = RecordedJudge.from_csv(table(tmp_path, *rows))
+    assert [code(ask(judge, item_id=f"i{at}")) for at in range(4)] == ["MET"] * 4
+    with pytest.warns(UserWarning, match="has votes on an item under two spellings of a criterion"):
+        judge = RecordedJudge.from_csv(table(tmp_path, *rows, "i1,CLAIM,gpt,llm,UNMET"))
+    assert [code(ask(judge, binary(name), "i1")) for name in ("Claim", "CLAIM")] == ["MET", "UNMET"]
+    wide = table(tmp_path, "i1,claim,MET,UNMET,7", head="item_id,criterion,gpt,ann,batch_id")
+    assert code(ask(RecordedJudge.from_csv(wide, "ann"))) == "UNMET"
+
+
 def test_probabilities_need_no_value(tmp_path: Path) -> None:
     """The most probable answer is the vote's answer."""
     row = 'i1,claim,gpt,"{""MET"": 0.8, ""UNMET"": 0.2}"'

@@ -15,7 +15,7 @@ from autorubric import (
     krippendorff_alpha,
     reliability,
 )
-from autorubric.errors import ArgumentError
+from autorubric.errors import ArgumentError, DatasetError
 from autorubric.metrics import Nominal, human_agreement, human_ceiling
 
 RUBRIC = [
@@ -122,13 +122,13 @@ def test_it_says_itself() -> None:
 
 def test_spellings_of_a_person_are_one_rater(tmp_path: Path) -> None:
     """A stored run with two spellings of a rater has one, with a notice, and nobody agrees with oneself."""
-    labels = [{"ann": "MET", "bob": "UNMET"}, {"ann ": "MET", "Bob": "MET"}, {"ann": "UNMET", "ann ": "MET"}]
+    labels = [{"ann": "MET", "bob": "UNMET"}, {"ann ": "MET", "Bob": "MET"}, {"ann": "MET", "ann ": "yes"}]
     ratings = [{who: {"Clear ": label} for who, label in one.items()} for one in labels]
     items = [{"submission": str(at), "ratings": one} for at, one in enumerate(ratings)]
     dataset = RubricDataset(rubric=RUBRIC[:1], items=items)
-    # Of one person's labels on an item, the last one counts once.
+    # Equal labels of one person on an item count once.
     assert [dataset.item_truth(at) for at in range(3)] == [None, {"clear": "MET"}, {"clear": "MET"}]
-    assert dataset.item_ratings(2) == {"ann": {"clear": "MET"}}
+    assert dataset.item_ratings(2) == {"ann": {"clear": "yes"}}
     run = evaluate_sync(
         dataset,
         CriterionGrader(judges=[lambda request: "MET"]),
@@ -144,3 +144,32 @@ def test_spellings_of_a_person_are_one_rater(tmp_path: Path) -> None:
         found = human_agreement(dataset, n_resamples=50)
     assert found.to_dict()["raters"] == ["ann", "bob"]
     assert (found.n_shared, found.reliability["clear"].percent_agreement.value) == (2, 0.5)
+
+
+@pytest.mark.parametrize(("label", "rated"), [("no", {}), ("MET", {"clear": "MET"})])
+def test_contradictory_labels_of_a_rater_in_two_spellings(
+    label: str, rated: dict[str, str], tmp_path: Path
+) -> None:
+    """They are an error in a dataset and missing, with a warning, in a run; equal labels count once."""
+    ratings = {"ann": {"clear": "yes"}, "ANN": {"Clear": label}}
+    rubric = [{"name": "clear", "requirement": "It is."}]
+    if not rated:
+        with pytest.raises(
+            DatasetError, match="ANN: item '0': differs on 'clear' from a rater of equal name"
+        ):
+            RubricDataset(rubric=rubric, items=[{"submission": "x", "ratings": ratings}])
+    dataset = RubricDataset(rubric=rubric, items=[{"submission": "x"}])
+    dataset[0].ratings.update(ratings)
+    lost = "$" if rated else "; contradictory labels of 'clear' by 'ann' are missing"
+    run = evaluate_sync(
+        dataset,
+        CriterionGrader(judges=[lambda request: "MET"]),
+        experiments_dir=tmp_path,
+        experiment_name="r",
+        show_progress=False,
+    )
+    stored = EvalResult.from_experiment(run.experiment_dir)
+    with pytest.warns(UserWarning, match=f"raters are read as equal: 'ANN' as 'ann'; .* letters{lost}"):
+        assert stored.dataset.item_ratings(0) == {"ann": rated}
+    with pytest.warns(UserWarning, match=f"raters are read as equal: 'ANN' as 'ann'; .* letters{lost}"):
+        stored.votes_table()

@@ -59,7 +59,9 @@ ID_NAMES: Final = (
 """Names of columns of ids, the most specific first; others end in `_id`."""
 _RATERS: Final = "rater coder annotator labeller labeler reviewer evaluator grader assessor worker"
 _PEOPLE: Final = f"{_RATERS} user username person scorer email"
-_PEOPLE_OR_COLUMNS: Final = "judge expert agent participant customer author"  # or raters with own columns
+_PEOPLE_OR_COLUMNS: Final = (  # or raters with own columns
+    "judge expert agent participant customer author doctor physician clinician teacher examiner moderator"
+)
 _REFERENCE_STARTS: Final = ("reference", "expected", "gold", "golden", "ideal", "ground", "target")
 """First words of names that are only references, never texts to grade or prompts."""
 _MODEL_ANSWER: Final = ("model_answer", "model_answer_text")
@@ -231,28 +233,27 @@ def missing_submission(columns: Sequence[str]) -> str:
     )
 
 
+RUBRIC_KEYS: Final = ("rubrics", "rubric_items", "criteria")  # of a row in files of other tools
+_CRITERION_KEYS: Final = (
+    "weight points max_score choices options importance id name title criterion text content description "
+    "requirement type min max scale_type category axis tags gate bonus when reasoning"
+)
+"""Keys of criteria in rubric files, also of other tools; items rarely have the first six."""
+
+
 def check_kind(rows: Iterable[tuple[FilePath, Mapping[str, Json]]], faults: Faults) -> None:
     """Raise an error if the rows of a file, given with their places, are criteria or have rubrics."""
     way_out = "or name the column of texts (--submission NAME, submission=)"
     for place, (at, row) in enumerate(rows):
-        if not place and {*row} <= {*_CRITERION_KEYS.split()} and {*_CRITERION_KEYS.split()[:5]} & {*row}:
+        if not place and {*row} <= {*_CRITERION_KEYS.split()} and {*_CRITERION_KEYS.split()[:6]} & {*row}:
             use = "pass it as the rubric (--rubric R, rubric=)"
             faults.add(at, f"the file contains criteria, not items; {use}, {way_out}")
-        if any(isinstance(decode_cell(row[key]), list) for key in RUBRIC_KEYS if key in row):
-            message = (
-                "the rows have criteria that would not be graded, under 'rubrics' or 'rubric_items'; use"
-            )
-            faults.add(at, f"{message} from_healthbench, the key 'rubric' and rubric files' keys, {way_out}")
+        if any(isinstance(decode_cell(row.get(key)), list) for key in RUBRIC_KEYS):
+            keys = "'rubrics', 'rubric_items', 'criteria' or, in tables, 'rubric'"
+            message = f"the rows have criteria that would not be graded, under {keys}; use from_healthbench,"
+            faults.add(at, f"{message} JSON with items' rubrics under the key 'rubric', {way_out}")
             break
     faults.raise_as(DatasetError)
-
-
-RUBRIC_KEYS: Final = ("rubrics", "rubric_items")  # of the criteria of a row in files of other tools
-_CRITERION_KEYS: Final = (
-    "weight points max_score choices options id name title criterion text content description requirement "
-    "type min max scale_type category axis tags gate bonus when"
-)
-"""Keys of criteria in rubric files, also of other tools; items rarely have the first five."""
 
 
 def plain_name(column: str) -> str:
@@ -275,16 +276,21 @@ _KNOWN_NAMES: Final = {
 
 def people_columns(columns: Iterable[str], is_labelled: Callable[[str], bool] | None = None) -> list[str]:
     """Return columns that name people: `annotator`, or `rater_id` or `user`, or a `judge` without labels."""
-    names = {one: plain_name(one).removesuffix("s").rpartition("_")[::2] for one in columns}
-    alone = {one: last for one, (start, last) in names.items() if not start}
-    ids = {one: start for one, (start, last) in names.items() if start and last in ("id", "name", "email")}
+    names = {one: re.sub(r"(?:[^\w#]|_)+", "_", plain_name(one)).strip("_") for one in columns}
+    alone = {one: name.removesuffix("s") for one, name in names.items() if "_" not in name}
     people = f"{_PEOPLE} {_PEOPLE_OR_COLUMNS}".split()
-    likely = {one for one, start in ids.items() if start.rpartition("_")[2] in people}
-    likely |= {one for one, (start, last) in names.items() if start and last == "by"}
-    likely |= {one for one, last in alone.items() if last in _PEOPLE.split()}
+    likely = {one for one in names if _PERSON.search(names[one]) or alone.get(one) in _PEOPLE.split()}
     unlabelled = [one for one in alone if is_labelled and alone[one] in people and not is_labelled(one)]
-    raters = [one for one, last in alone.items() if last in _RATERS.split()]
+    raters = [one for one, name in alone.items() if name in _RATERS.split()]
     return raters or [one for one in names if one in likely] or unlabelled
+
+
+_ID_WORDS: Final = "id|ids|uid|uuid|identifier|name|email|initials|no|nr|num|number|code|key|index|#"
+_PERSON: Final = re.compile(
+    rf"(?:^|_)(?:{'|'.join(f'{_PEOPLE} {_PEOPLE_OR_COLUMNS} human'.split())})s?_?(?:{_ID_WORDS})$"
+    rf"|(?:_|ed)by(?:_(?:{_ID_WORDS}))?$"
+)
+"""Names such as `rater_id`, `annotatorid`, `worker_#`, `rated_by`, `ratedby` and `completed_by_id`."""
 
 
 def _likely_ids(columns: Iterable[str], values: _Values) -> list[str]:

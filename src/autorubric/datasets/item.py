@@ -7,6 +7,7 @@ import json
 import math
 import re
 import statistics
+import warnings
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -22,7 +23,7 @@ from autorubric.rubric.rubric import Rubric
 from autorubric.support.field_types import NonEmptyText
 from autorubric.support.images import read_image
 from autorubric.support.json_text import parse_json
-from autorubric.support.names import fold_name, match_name, merge_names
+from autorubric.support.names import describe_merged, fold_name, match_name, merge_names
 from autorubric.support.objects import IdentityCache, Json, is_number
 from autorubric.support.reading_errors import FilePath, SyntaxFault, nearest_key, short_repr
 
@@ -359,12 +360,30 @@ def by_name(labels: Labels | None, rubric: Rubric | None) -> dict[str, Json]:
 
 
 def ratings_of(item: DataItem, rubric: Rubric | None) -> dict[str, dict[str, Json]]:
-    """Return labels by rater and criterion; of a rater in several spellings, the last label counts."""
+    """Return labels by rater and criterion; contradictory ones of a rater in two spellings are missing."""
     first = merge_names(item.ratings)
     found: dict[str, dict[str, Json]] = {}
     for rater, labels in item.ratings.items():
         found.setdefault(first[rater], {}).update(by_name(labels, rubric))
+    if len(found) < len(first):
+        message = describe_merged(first, "raters") or ""
+        for rater, name in _contradictions(item, rubric):
+            found[first[rater]].pop(name, None)
+            message += f"; contradictory labels of {name!r} by {first[rater]!a} are missing"
+        warnings.warn(message, stacklevel=2)
     return found
+
+
+def _contradictions(item: DataItem, rubric: Rubric | None) -> Iterator[tuple[str, str]]:
+    """Yield the later spelling of a rater, and the criterion, if labels of two spellings differ."""
+    first, known = merge_names(item.ratings), dict[tuple[str, str], Json]()
+    for rater, labels in item.ratings.items() if len({*first.values()}) < len(first) else ():
+        for name, label in by_name(labels, rubric).items():
+            if rubric is not None:
+                with suppress(ReplyError, ArgumentError):  # reported apart
+                    label = truth_label([label], bind_item(rubric.by_name(name), item), None)
+            if known.setdefault((first[rater], name), label) != label:
+                yield rater, name
 
 
 def truth_of(item: DataItem, rubric: Rubric | None, rule: TruthRule | None) -> dict[str, Json] | None:
@@ -433,6 +452,8 @@ def label_faults(item: DataItem, rubric: Rubric) -> Iterator[LabelFault]:
         yield from _faults_in(item, item.ground_truth, rubric, ("ground_truth",))
     for rater, labels in item.ratings.items():
         yield from _faults_in(item, labels, rubric, ("ratings", rater))
+    for rater, name in _contradictions(item, rubric):
+        yield LabelFault(("ratings", rater), f"differs on {name!r} from a rater of equal name; keep one")
     for name in item.reasons:
         if name not in rubric.names:
             hint = nearest_key(name, rubric.names)

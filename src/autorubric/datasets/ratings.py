@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import warnings
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -31,6 +32,7 @@ _NAMES: Final = {
 }
 """Names of the columns of label tables; those before a bar come first."""
 _VALUES: Final = ("value", "rating", "label", "score", "verdict", "stars", "grade", "points")
+_IS_ID: Final = re.compile(r"(?:^|[_.])(?:uu|u)?id$").search
 _LAYOUTS: Final = (
     "use one row per label (item_id, criterion, rater, and value or probabilities) or one column per "
     "annotator (item_id, criterion and names; select them with --rater NAME)"
@@ -116,8 +118,7 @@ def read_long_table(
 
     Names of raters that are equal after folding are merged, with a warning.
 
-    criteria: Criteria by name; a column named like one contains its labels if no column has the criteria, or
-        if it is the only criterion, no other column contains labels.
+    criteria: Criteria by name; a column named like one contains its labels if no column has the criteria.
     labels: Further values that are labels.
     raters: Raters to read if they are columns.
     probabilities: Labels by the columns that contain their probabilities.
@@ -166,9 +167,7 @@ def _read_rows(
     if named and "item_id" in chosen and not {None, *chosen.values()} & {*named}:
         return _wide_rows(table, chosen, {one: one for one in named if one})
     others = [one for one in rest if one not in labels.values()]
-    if "rater" not in found and len(criteria) == 1 and labels and any(map(is_labelled, others)):
-        labels = {}
-    elif "rater" not in found and labels and others:
+    if "rater" not in found and labels and others:
         warnings.warn(f"{path}: not named like criteria and not read: {', '.join(others)}", stacklevel=3)
     if labels:
         chosen.pop("value", None)
@@ -183,8 +182,11 @@ def _read_rows(
         tell(f"columns of {path}: {', '.join(renamed)}")
     if labels and "item_id" in chosen and len(found.get("rater", ())) < 2:
         return _wide_rows(table, chosen, labels, Path(path).stem)
-    if "rater" not in found and "item_id" in chosen:
-        return _wide_rows(table, chosen, {one: one for one in table.columns if one not in chosen.values()})
+    wide = {one: plain_name(one) for one in table.columns if one not in chosen.values()}
+    # Beside a column of values, and where a column holds ids, other columns may name people.
+    is_unclear = len(wide) > 1 and not {*_VALUES}.isdisjoint(wide.values())
+    if "rater" not in found and "item_id" in chosen and not (is_unclear or any(map(_IS_ID, wide.values()))):
+        return _wide_rows(table, chosen, {one: one for one in wide})
     if len(criteria) == 1 and not found["criterion"]:
         chosen["criterion"] = ""
     if missing := [name for name in _NAMES if name not in chosen]:

@@ -146,7 +146,8 @@ class TableReader:
             return [to_json_cell(cell) for cell in columns[name]]
 
         if not fields:
-            held = ({key: to_json_cell(one)} for key in RUBRIC_KEYS for one in columns.get(key, ()))
+            keys = (*RUBRIC_KEYS, "rubric")  # in JSON, the rubric of an item
+            held = ({"rubrics": to_json_cell(one)} for key in keys for one in columns.get(key, ()))
             check_kind((((), row) for row in chain([dict.fromkeys(columns)], held)), self.faults)
         chosen = guess_fields(fields or {}, [*columns], self._own, self._rubric, cells)
         pairs = self.pair_columns(chosen or {}, [*columns], repeated)

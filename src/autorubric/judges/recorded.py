@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
@@ -15,7 +16,7 @@ from autorubric.criteria.values import Answer
 from autorubric.datasets.ratings import LongRow, label_of, read_long_table
 from autorubric.errors import ArgumentError, DatasetError, Fault, ReplyError
 from autorubric.judges.base import JudgeReply, JudgeRequest
-from autorubric.support.names import match_name
+from autorubric.support.names import match_name, merge_names
 from autorubric.support.objects import is_number
 
 Missing = Literal["not_asked"] | str
@@ -79,7 +80,7 @@ class RecordedJudge:
             DatasetError: If the file is not a valid table of labels.
             ArgumentError: If the file has several raters and none is selected, or lacks the selected rater.
         """
-        by_rater = _rows_by_rater(path, probabilities)
+        by_rater = _rows_by_rater(path, probabilities, [rater] if orders is None else orders.values())
         raters = list(by_rater)
         second = None
         if orders is not None:
@@ -130,7 +131,7 @@ class RecordedJudge:
             DatasetError: If the file is not a valid table of labels.
             ArgumentError: If a selected rater is not in the file, or no rater has the type.
         """
-        by_rater = _rows_by_rater(path, probabilities)
+        by_rater = _rows_by_rater(path, probabilities, raters or ())
         types = {"", rater_type}
         available = [
             name
@@ -176,10 +177,19 @@ class RecordedJudge:
         return JudgeReply(answer=self.missing if asked else None, asked=asked)
 
 
-def _rows_by_rater(path: str | Path, probabilities: Mapping[str, str] | None) -> dict[str, list[LongRow]]:
+def _rows_by_rater(
+    path: str | Path, columns: Mapping[str, str] | None, raters: Iterable[str | None]
+) -> dict[str, list[LongRow]]:
+    rows = read_long_table(path, probabilities=columns, raters=[one for one in raters if one])
+    names = merge_names(row.criterion for row in rows)
+    cells = {(row.rater, row.item_id, row.sample, row.criterion) for row in rows}
+    if len({(*cell, names[criterion]) for *cell, criterion in cells}) < len(cells):
+        names = {name: name for name in names}
+        what = "a rater has votes on an item under two spellings of a criterion, which are read as different"
+        warnings.warn(f"{path}: {what}", stacklevel=3)
     by_rater: dict[str, list[LongRow]] = {}
-    for row in read_long_table(path, probabilities=probabilities):
-        by_rater.setdefault(row.rater, []).append(row)
+    for row in rows:
+        by_rater.setdefault(row.rater, []).append(row._replace(criterion=names[row.criterion]))
     return by_rater
 
 

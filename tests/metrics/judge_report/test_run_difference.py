@@ -161,7 +161,7 @@ def test_few_items_in_another_place_are_paired_with_themselves(prompts: str, tmp
     [
         ({"prompt": "p"}, {"prompt": "q"}, "items have no ids, no prompt is in both datasets, so"),
         ({"prompt": "p"}, {}, "items have no ids, no prompt is in both datasets, so"),
-        ({}, {}, "items have no ids, the order or prompts differ, and texts repeat, so"),
+        ({}, {}, "items have no ids, the order, number, .* and texts repeat or differ, so"),
     ],
 )
 def test_items_that_cannot_be_paired_are_refused(
@@ -172,6 +172,21 @@ def test_items_that_cannot_be_paired_are_refused(
     after = _bare(tmp_path, "b", [{"submission": text, **other} for text in "bab"])
     with pytest.raises(ArgumentError, match=message):
         run_difference(before, after)
+
+
+@pytest.mark.parametrize("prompt", [None, "Say it."])
+def test_items_without_ids_are_paired_by_reference(prompt: str | None, tmp_path: Path) -> None:
+    """References identify items whose prompts repeat or are missing, also in tables of unequal length."""
+    items = [{"submission": word, "reference_submission": word, "prompt": prompt} for word in WORDS]
+    longer = [{**one, "submission": one["reference_submission"] + "!"} for one in items]
+    before = _bare(tmp_path, "a", items)
+    turned = run_difference(before, _bare(tmp_path, "b", longer[::-1]))
+    short = run_difference(before, _bare(tmp_path, "c", longer[1:]))
+    assert (turned.n_items, turned.score.difference.mean_bias) == (8, 4 / 8)
+    assert (short.n_items, short.n_only_baseline, short.score.difference.mean_bias) == (7, 1, 4 / 7)
+    bare = [{"submission": one["submission"], "prompt": prompt} for one in longer[1:]]
+    with pytest.raises(ArgumentError, match=r"items have no ids, the order, number, .* cannot be paired"):
+        run_difference(before, _bare(tmp_path, "d", bare))
 
 
 def test_items_without_ids_are_paired_by_position_only_under_equal_prompts(tmp_path: Path) -> None:

@@ -230,8 +230,9 @@ def pair_items(own: LabelledDataset, theirs: LabelledDataset) -> dict[str, str]:
     """Return, by the id of each item, the id of the same item in another dataset, or an unknown id.
 
     Items are the same if their ids are equal. Items without ids are paired by position if prompts (of
-    conversations, the turns before the first reply) are equal, with a warning if there are none and texts
-    differ. Texts in another order are paired by text. Otherwise, prompt, prompt and text, or text must match.
+    conversations, the turns before the first reply) are equal and, if prompts repeat, references and the
+    number of items or texts, with a warning if there are none and texts differ. Texts in another order are
+    paired by text. Otherwise prompt, prompt and reference, prompt and text, or text must match.
 
     Raises:
         ArgumentError: If items without ids can be paired neither by position nor by prompt or text.
@@ -244,39 +245,48 @@ def pair_items(own: LabelledDataset, theirs: LabelledDataset) -> dict[str, str]:
     both = [(mine[item], others[item]) for item in mine.keys() & others.keys()]
     rows = [(one, other) for one, other in both if not (one[0] and other[0])]
     known = {submission for *_, submission in mine.values()}
-    moved = sum(one[2] != other[2] and other[2] in known for one, other in rows)
+    moved = sum(one[-1] != other[-1] and other[-1] in known for one, other in rows)
     # Of texts that repeat, such as short answers, few differ, and most change without a change of order.
-    n_shared = len(known.intersection(other[2] for _, other in rows)) if moved else 0
-    if all(one[1] == other[1] for one, other in rows) and 2 * max(moved, n_shared) <= len(rows):
-        if n_by_row := sum(one[1] == "null" and one[2] != other[2] for one, other in rows):
+    n_shared = len(known.intersection(other[-1] for _, other in rows)) if moved else 0
+    is_same = all(one[2] == other[2] for one, other in rows) and 2 * max(moved, n_shared) <= len(rows)
+    if len({one[2] for one in mine.values()}) < len(mine):  # references may be given on one side only
+        is_same &= all(None in (one[1], other[1]) or one[1] == other[1] for one, other in rows)
+        is_same &= len(mine) == len(others) or all(one[3] == other[3] for one, other in rows)
+    if is_same:
+        if n_by_row := sum(
+            one[2] == "null" and None in (one[1], other[1]) and one[3] != other[3] for one, other in rows
+        ):
             warnings.warn(
                 f"items without ids and prompts are matched by row, and {n_by_row} of {len(rows)} have new "
                 "texts; set ids in both datasets if the order may differ, for example with --id COLUMN",
                 stacklevel=3,
             )
         return same
-    for part, least in ((slice(1, 2), 1), (slice(1, 3), 1), (slice(2, 3), len(mine))):
-        by_text, names = ({one[part]: item for item, one in held.items()} for held in (mine, others))
+    least_texts = min(len(mine), len(others))
+    for start, end, least in ((2, 3, 1), (1, 3, 1), (2, 4, 1), (3, 4, least_texts)):
+        by_text, names = ({one[start:end]: item for item, one in held.items()} for held in (mine, others))
         is_known = len(by_text.keys() & names.keys()) >= least
         if len(by_text) == len(mine) and len(names) == len(others) and is_known:
             return {item: names.get(text, f"\0{text}") for text, item in by_text.items()}
-    prompts, also = ({prompt for _, prompt, _ in held.values()} for held in (mine, others))
-    differ = f"the order or prompts differ, and {'texts' if prompts == {'null'} else 'prompts'} repeat"
+    prompts, also = ({one[2] for one in held.values()} for held in (mine, others))
+    repeat = "texts repeat or differ" if prompts == {"null"} else "prompts repeat"
+    differ = f"the order, number, prompts or references differ, and {repeat}"
     raise ArgumentError(
         f"items have no ids, {differ if prompts & also else 'no prompt is in both datasets'}, so that they "
         "cannot be paired; set ids in both datasets, for example with --id COLUMN"
     )
 
 
-def _texts(dataset: LabelledDataset) -> dict[str, tuple[bool, str, str]]:
-    """Return whether each item has an id, its prompt or the turns before the first reply, and its text."""
+def _texts(dataset: LabelledDataset) -> dict[str, tuple[bool, str | None, str, str]]:
+    """Return whether each item has an id, its reference, prompt or turns before the first reply, and text."""
     found = {}
     for at, item in enumerate(dataset.items):
         prompt, submission = getattr(item, "prompt", None), item.submission
         if prompt is None and isinstance(submission, list):
             prompt = list(takewhile(lambda turn: turn.get("role") != "assistant", submission))
         prompt = " ".join(prompt.split()) if isinstance(prompt, str) else prompt
-        found[dataset.item_id(at)] = item.id is not None, json.dumps(prompt), json.dumps(submission)
+        texts = getattr(item, "reference_submission", None), json.dumps(prompt), json.dumps(submission)
+        found[dataset.item_id(at)] = item.id is not None, *texts
     return found
 
 
