@@ -11,8 +11,16 @@ import numpy as np
 
 from autorubric.criteria import Criterion
 from autorubric.datasets import DataItem, RubricDataset
-from autorubric.metrics import Estimate, bradley_terry, corrected_rate, corrected_score, judge_report
-from autorubric.metrics.core.scales import Array
+from autorubric.metrics import (
+    Binary,
+    Estimate,
+    Interval,
+    bradley_terry,
+    corrected_rate,
+    corrected_score,
+    judge_report,
+)
+from autorubric.metrics.core.scales import Array, Scale
 from autorubric.rubric import Rubric
 from autorubric.scoring import Decision, EnsembleCriterionReport, EnsembleEvaluationReport
 from benchmarks.false_words._rows import Kind, Row
@@ -125,6 +133,39 @@ def best_world(rng: np.random.Generator) -> bool:
     return "single judges is shy" in judge_report(rows, n_resamples=200).summary()
 
 
+def rows_of(rater: str, kind: str, answers: Array, hard: Array, missing: str | None) -> list[dict[str, Any]]:
+    """Return labels, or numbers; on the mask `hard` with the label `missing`, or no row."""
+    return [
+        {
+            "item_id": str(at), "criterion": "c", "rater": rater, "rater_kind": kind,
+            "label": missing if hard[at] else one if answers.dtype == float else WORDS[int(one)],
+        }
+        for at, one in enumerate(answers.tolist()) if not hard[at] or missing is not None
+    ]  # fmt: skip
+
+
+def hard_world(rng: np.random.Generator, *, missing: str | None, people: bool, scale: Scale) -> bool:
+    """Return whether a judge without answers on hard cells is called best, or better than people.
+
+    All raters have equal error rates on hard cells, and on the others.
+    """
+    n = 80 if isinstance(scale, Interval) else 150
+    hard, none = rng.random(n) < 0.3, np.zeros(n, dtype=bool)
+    truth: Any = rng.uniform(0, 10, n) if isinstance(scale, Interval) else rng.random(n) < 0.5
+
+    def answers() -> Any:
+        if isinstance(scale, Interval):
+            return np.clip(truth + rng.normal(0, 1, n) * np.where(hard, 4, 0.8), 0, 10)
+        return truth ^ (rng.random(n) < np.where(hard, 0.45, 0.05))
+
+    others = [("a", "human"), ("b", "human"), ("c", "human")] if people else [("a", "judge")]
+    rows = [one for who, kind in others for one in rows_of(who, kind, answers(), none, None)]
+    rows += rows_of("truth", "truth", truth, none, None) if not people else []
+    rows += rows_of("shy", "judge", answers(), hard, missing)
+    said = " ".join(judge_report(rows, scales=scale, n_resamples=200).summary().split())
+    return ("outperforms an annotator" if people else "single judges is shy") in said
+
+
 def tie_world(rng: np.random.Generator) -> bool | None:
     """Return whether the difference of two strengths is covered, where 35 to 40% of games are ties."""
     chances = np.exp([0.5, -0.5, np.log(1.4)])
@@ -150,6 +191,7 @@ METHODS = ("ppi++", "rogan-gladen")
 RATE = "the interval of the corrected rate covers the true rate"
 SCORE = "the interval of the corrected score covers the true mean score"
 PERSON = "a judge like a person is said to outperform an annotator"
+BEST = "one of two equal judges is said to be the best"
 ALONE = "the interval of the labels alone covers the true rate"
 DESIGNS = [(method, share, {"method": method, "abstained": share}) for method in METHODS for share in SHARES]
 ROWS: tuple[Row, ...] = (
@@ -164,6 +206,16 @@ ROWS: tuple[Row, ...] = (
     row("people, 0% abstained", PERSON, person_world, abstained=0.0),
     row("people, 30% abstained", PERSON, person_world, abstained=0.3),
     row("best judge, 30% abstained", "a worse judge that abstains is said to be the best", best_world),
+    *(
+        row(f"{what}, hard cells {how}", claim, hard_world, missing=missing, people=people, scale=scale)
+        for what, claim, people in (("people", PERSON, True), ("best judge", BEST, False))
+        for how, missing, scale in (
+            ("NA on numbers with a range", "NA", Interval(0, 10)),
+            ("NA on numbers", "NA", Interval()),
+            ("INVALID", "INVALID", Binary()),
+            ("without a row", None, Binary()),
+        )
+    ),
     row("bradley_terry with ties", "the interval covers the true difference of strengths", tie_world),
     row("corrected_rate near 0", RATE, rare_world, rate=0.03),
     row("corrected_rate near 1", RATE, rare_world, rate=0.97),

@@ -226,7 +226,7 @@ def test_junit_without_a_bound_has_no_failures(result: EvalResult) -> None:
     ("limits", "errors"),
     [({}, 0), ({"fail_under": 0.0}, 1), ({"max_lost": 0.05}, 1), ({"fail_under": 0.0, "max_lost": 0.5}, 0)],
 )
-def test_lost_verdicts_of_a_case(limits: dict[str, float], errors: int, tmp_path: Path) -> None:
+def test_lost_verdicts_of_a_case(limits: dict[str, Any], errors: int, tmp_path: Path) -> None:
     """One of two verdicts is lost; with either option, the limit applies."""
 
     def partly(request: JudgeRequest) -> Any:

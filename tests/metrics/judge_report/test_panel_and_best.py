@@ -14,6 +14,7 @@ from autorubric import Criterion, CriterionGrader, DataItem, EvalResult, Rubric,
 from autorubric.judges import FunctionJudge, JudgeRequest
 from autorubric.metrics import (
     Binary,
+    Interval,
     JudgeReport,
     PanelAndBest,
     cohen_kappa,
@@ -175,40 +176,48 @@ def test_two_real_judges_agree_on_what_their_panel_answers() -> None:
     assert number(report.per_judge["claude3-opus"].macro.kappa.value) == pytest.approx(0.134, abs=0.001)
 
 
-def _rater(name: str, kind: str, signal: Any, n_abstained: int = 0) -> list[dict[str, str]]:
-    """Labels MET where the signal is above 0; CANNOT_ASSESS on so many cells on which it is least sure."""
-    least = set(np.argsort(np.abs(signal))[:n_abstained].tolist())
-    said = [
-        "CANNOT_ASSESS" if at in least else "MET" if one > 0 else "UNMET" for at, one in enumerate(signal)
-    ]
+def _rater(
+    name: str, kind: str, signal: Any, n_missing: int = 0, missing: str | None = "CANNOT_ASSESS"
+) -> list[dict[str, str]]:
+    """Labels MET where the signal is above 0; `missing` on so many cells on which it is least sure."""
+    least = set(np.argsort(np.abs(signal))[:n_missing].tolist())
+    said = [missing if at in least else "MET" if one > 0 else "UNMET" for at, one in enumerate(signal)]
     fields = {"criterion": "c", "rater": name, "rater_kind": kind}
-    return [{"item_id": str(at), "label": one, **fields} for at, one in enumerate(said)]
+    return [{"item_id": str(at), "label": one, **fields} for at, one in enumerate(said) if one is not None]
 
 
-def test_a_judge_that_abstains_where_it_is_unsure_does_not_outperform_people() -> None:
+MISSING = pytest.mark.parametrize("missing", ["CANNOT_ASSESS", "INVALID", None])
+"""Labels of cells that a judge does not answer; None without a row."""
+
+
+@MISSING
+def test_a_judge_without_answers_where_it_is_unsure_does_not_outperform_people(missing: str | None) -> None:
     """A judge exactly like three people, in ten worlds: on the cells it answered alone, it does in most."""
     better = 0
     for seed in range(10):
         rng = np.random.default_rng(seed)
         truth = rng.choice([-1.0, 1.0], 100)
         rows = [one for who in "abc" for one in _rater(who, "human", truth + rng.normal(0, 1, 100))]
-        rows += _rater("judge", "judge", truth + rng.normal(0, 1, 100), 30)
+        rows += _rater("judge", "judge", truth + rng.normal(0, 1, 100), 30, missing)
         found = judge_report(rows, n_resamples=200)
         ceiling = found.human_ceiling
         assert ceiling is not None and ceiling.gap_bounds is not None
         worst, best = (float(one.accuracy) for one in ceiling.gap_bounds)
         gap = ceiling.gap["panel"].accuracy
-        assert worst < float(gap) and worst < best
+        assert worst < min(float(gap), best) if missing else worst == best
         better += (gap.low or 0) > 0
         shown = " ".join(found.summary().split())
-        assert "outperforms an annotator" not in shown
+        # Of cells without a row, the sentence is true with its condition.
+        assert ("outperforms an annotator" if missing else "outperforms an annotator (") not in shown
         assert f"on the {100 * ceiling.answered[0] / ceiling.answered[1]:.0f}% of cells it answered" in shown
-        assert f"with its abstentions as errors ({worst:.3f}) and as right answers ({best:.3f})" in shown
+        cases = f"its abstentions and failures as errors ({worst:.3f}) and as right answers ({best:.3f})"
+        assert (cases if missing else f"(difference {best:.3f} [") in shown
     assert better >= 4
 
 
-def test_judges_are_ranked_on_common_cells() -> None:
-    """A judge that abstains on the cells on which it errs is right on all others, as is the other judge."""
+@MISSING
+def test_judges_are_ranked_on_common_cells(missing: str | None) -> None:
+    """A judge without answers on the cells on which it errs is right on all others, as is the other judge."""
     truth = np.array([1.0, -1.0] * 50)
     shy, good = truth.copy(), truth.copy()
     shy[:30] *= -0.5
@@ -216,18 +225,61 @@ def test_judges_are_ranked_on_common_cells() -> None:
     good[95:] *= -1
     rows = [
         *_rater("truth", "truth", truth),
-        *_rater("shy", "judge", shy, 30),
+        *_rater("shy", "judge", shy, 30, missing),
         *_rater("good", "judge", good),
     ]
     found = judge_report(rows, n_resamples=200)
     one = found.per_judge["shy"]
-    assert one.on_common_cells is not None and one.abstention_bounds is not None
-    assert one.macro.accuracy == 1.0
-    assert [float(each.accuracy) for each in one.abstention_bounds] == [0.7, 1.0]
+    assert one.on_common_cells is not None and one.macro.accuracy == 1.0
+    bounds = [float(each.accuracy) for each in one.abstention_bounds or ()]
+    assert bounds == ([0.7, 1.0] if missing else [])
     other = found.per_judge["good"].on_common_cells
     assert other is not None and float(other.accuracy) == pytest.approx(65 / 70)
-    assert "single judges is shy" not in found.summary()
+    shown = " ".join(found.summary().split())
+    told = "is shy, with" if missing is None else "is not shown: shy has"
+    assert f"single judges {told} a mean kappa of 1.000 [" in shown
+    assert " on the 70% of cells that all judges answered" in shown
     assert judge_report([*rows[:100], *rows[-100:]], n_resamples=200).panel.on_common_cells is None
+
+
+def test_judges_without_common_cells_are_not_ranked() -> None:
+    """One judge has the first half of the items and is always right, the other has the rest and errs."""
+    truth = np.array([1.0, -1.0] * 50)
+    bad = truth * np.where(np.arange(100) % 3, 1, -1)
+    rows = [
+        *_rater("truth", "truth", truth),
+        *_rater("good", "judge", truth)[:50],
+        *_rater("bad", "judge", bad)[50:],
+    ]
+    shown = " ".join(judge_report(rows, n_resamples=200).summary().split())
+    assert "The best of 2 single judges is not shown: good has" in shown
+
+
+def _numbers(name: str, kind: str, numbers: Any, missing: Any = ()) -> list[dict[str, Any]]:
+    fields = {"criterion": "c", "rater": name, "rater_kind": kind}
+    return [
+        {"item_id": str(at), "label": "NA" if at in missing else float(one), **fields}
+        for at, one in enumerate(numbers)
+    ]
+
+
+@pytest.mark.parametrize("scale", [Interval(0, 10), Interval(0), Interval()], ids=str)
+def test_judges_of_numbers_that_abstain_are_neither_best_nor_better_than_people(scale: Interval) -> None:
+    """A judge that is right but abstains on half of the items; without a range, there is no worst case."""
+    rng = np.random.default_rng(5)
+    truth = rng.uniform(0, 10, 80)
+    noisy = [np.clip(truth + rng.normal(0, 2, 80), 0, 10) for _ in range(3)]
+    shy = ("shy", "judge", truth, set(range(40)))
+    labelled = [*_numbers("truth", "truth", truth), *_numbers("a", "judge", noisy[0]), *_numbers(*shy)]
+    found = judge_report(labelled, scales=scale, n_resamples=200)
+    worst, best = (one.pearson.value for one in found.per_judge["shy"].abstention_bounds or ())
+    errors = np.where(np.arange(80) < 40, np.where(truth > 5, 0.0, 10.0), truth)
+    wrong = pytest.approx(np.corrcoef(truth, errors)[0, 1]) if scale.span else None
+    assert worst == wrong and best == pytest.approx(1.0)
+    assert "single judges is not shown: shy has" in " ".join(found.summary().split())
+    people = [row for who, one in zip("xyz", noisy, strict=True) for row in _numbers(who, "human", one)]
+    shown = judge_report([*people, *_numbers(*shy)], scales=scale, n_resamples=200).summary()
+    assert "not distinguishable from an annotator on the 50% of cells it answered" in " ".join(shown.split())
 
 
 def test_a_best_judge_without_abstentions_is_described_on_all_its_cells() -> None:

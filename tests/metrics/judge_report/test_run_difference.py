@@ -178,7 +178,7 @@ def test_items_that_cannot_be_paired_are_refused(
 def test_items_without_ids_are_paired_by_reference(prompt: str | None, tmp_path: Path) -> None:
     """References identify items whose prompts repeat or are missing, also in tables of unequal length."""
     items = [{"submission": word, "reference_submission": word, "prompt": prompt} for word in WORDS]
-    longer = [{**one, "submission": one["reference_submission"] + "!"} for one in items]
+    longer = [{**one, "submission": f"{one['reference_submission']}!"} for one in items]
     before = _bare(tmp_path, "a", items)
     turned = run_difference(before, _bare(tmp_path, "b", longer[::-1]))
     short = run_difference(before, _bare(tmp_path, "c", longer[1:]))
@@ -214,11 +214,11 @@ def test_other_texts_without_ids_and_prompts_are_paired_by_row_with_a_warning(tm
         assert run_difference(before, _bare(tmp_path, "b", longer)).n_items == len(WORDS)
     with warnings.catch_warnings(action="error"):
         run_difference(before, _bare(tmp_path, "c", items))
-        prompted = [
+        first, second = (
             _bare(tmp_path, name, [{**one, "prompt": "Say."} for one in texts])
             for name, texts in (("d", items), ("e", longer))
-        ]
-        run_difference(*prompted)
+        )
+        run_difference(first, second)
 
 
 def test_conversations_without_ids_are_paired_by_their_first_turns(tmp_path: Path) -> None:

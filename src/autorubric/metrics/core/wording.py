@@ -55,7 +55,9 @@ def difference_of(first: Estimate, second: Estimate) -> Estimate:
     those of raters on the same items are. Comparing the best with the next best needs no adjustment for the
     number of candidates (Hung and Fithian 2019, Annals of Statistics 47, 758-782).
     """
-    a, b, n = float(first), float(second), min(first.n, second.n)
+    a, b, n = first.value, second.value, min(first.n, second.n)
+    if a is None or b is None:
+        return Estimate.undefined("no_pairs", n=n)
     if first.low is None or first.high is None or second.low is None or second.high is None:
         return Estimate(a - b, n=n, reason="no_interval")
     low = a - b - math.hypot(a - first.low, second.high - b)

@@ -12,7 +12,7 @@ from autorubric.metrics.core.contingency import divide
 from autorubric.metrics.core.item_scores import PANEL, TRUTH, Rater
 from autorubric.metrics.core.read_votes import Cells, Column, Modes, cells_of
 from autorubric.metrics.core.scales import Array, Codes
-from autorubric.metrics.core.votes_table import ABSTAINED, ANSWERED, DECIDED, VotesTable
+from autorubric.metrics.core.votes_table import ABSTAINED, ANSWERED, DECIDED, FAILED, VotesTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,21 +25,44 @@ class ComparedRater:
     column: Column
 
     @property
-    def abstained(self) -> Array:
-        """Mask of the cells with a labelled category on which the rater abstained, shape `(n_cells,)`."""
+    def unanswered(self) -> Array:
+        """Mask of the labelled cells on which the rater abstained or failed, shape `(n_cells,)`."""
         column, truth = self.column, self.cells.truth
-        return np.asarray((column.status == ABSTAINED) & (column.code < 0) & (truth.code >= 0))
+        return np.isin(column.status, (ABSTAINED, FAILED)) & ~column.answered & truth.answered
 
-    def answer_abstentions(self, *, right: bool) -> ComparedRater:
-        """Return the rater with its abstentions as right answers, or as far from the label as possible."""
-        cells, column = self.cells, self.column
-        code = cells.truth.code
+    def answer_unanswered(self, *, right: bool) -> ComparedRater:
+        """Return the rater with `unanswered` cells as right answers, or as far from the label as possible.
+
+        If a number has no farthest value because its criterion has no range, numbers have no answers.
+        """
+        cells, own, unanswered = self.cells, self.column, self.unanswered
+        code, value, number = cells.truth.code, cells.truth.value, cells.truth.number
         if not right:
-            last = np.array([len(one.categories) - 1 for one in cells.criteria])[cells.criterion]
+            last = np.array([cells.size(at, Modes()) - 1 for at in range(len(cells.spans))])[cells.criterion]
             code = np.where(2 * code > last, 0, last)
-        status = np.where(self.abstained, ANSWERED, column.status)
-        code = np.where(self.abstained, code, column.code)
-        return replace(self, column=Column(status, code, column.value, column.number))
+            value, number = _farthest(cells)
+        is_number = unanswered & (code < 0)
+        column = Column(
+            np.where(unanswered, ANSWERED, own.status),
+            np.where(unanswered, code, own.code),
+            np.where(is_number, value, own.value),
+            np.where(is_number, number, own.number),
+        )
+        return replace(self, column=column.only(column.answered[unanswered].all() | (code >= 0)))
+
+
+def _farthest(cells: Cells) -> tuple[Array, Array]:
+    """Return the end of the range farthest from each label, as value and as number; NaN without a range."""
+    truth = cells.truth
+    value = np.where(np.isnan(truth.value), np.nan, truth.value <= 0.5)
+    number = np.full(len(value), np.nan)
+    for span in cells.spans:
+        both = ~np.isnan(truth.value[span] + truth.number[span])
+        values, numbers = truth.value[span][both], truth.number[span][both]
+        if len(np.unique(values)) > 1:
+            # Values are linear in numbers, so two labels show where the range ends.
+            number[span] = np.polyval(np.polyfit(values, numbers, 1), value[span])
+    return value, number
 
 
 def compared_raters(table: VotesTable, cells: Cells) -> list[ComparedRater]:

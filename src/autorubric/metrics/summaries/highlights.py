@@ -257,18 +257,21 @@ def _best_judge_sentences(raters: Mapping[str, RaterReport], name: HeadlineName,
     difference = difference_of(best, second)
     bounds = [raters[who].abstention_bounds for who in ranked[:2]]
     cells = f" on {_percentage(raters[ranked[0]].coverage)} of the labelled cells"
+    common = [getattr(raters[who].on_common_cells, name, best) for who in ranked[:2]]
+    if any(one.value is None for one in common):
+        difference = replace(difference, low=None, high=None, reason="no_interval")
+    elif raters[ranked[0]].on_common_cells is not None:
+        cells = answered_in_words(best.n, raters[ranked[0]].failures.n_cells, "cells", "that all judges")
     if bounds[0] and bounds[1]:
         (worst, most), (least, other) = (
             [getattr(one, name) for one in pair] for pair in bounds if pair is not None
         )
         difference = widen(difference, difference_of(worst, other), difference_of(most, least))
-        alone = f"{_format_value(worst)} on all the cells it answered"
+        alone = f"{_format_value(getattr(raters[ranked[0]].macro, name))} on all the cells it answered"
         if worst.value != most.value:
-            alone = f"with its abstentions as errors {worst:.3f}, as right answers {most:.3f}"
-        cells = answered_in_words(best.n, raters[ranked[0]].failures.n_cells, "cells", "that all judges")
-        cells += (
-            f" ({alone}; the interval of the difference includes abstentions as errors and as right answers)"
-        )
+            alone = f"with its abstentions and failures as errors {_format_value(worst)}, as right answers "
+            alone += _format_value(most)
+        cells += f" ({alone}; the interval of the difference includes both cases of all judges)"
     mean = f"mean {name} of {format_estimate(best)}{cells}"
     told = compare_in_words(
         difference,
@@ -336,11 +339,12 @@ def _people_sentences(ceiling: HumanCeilings, name: str) -> list[str]:
     condition, cases = answered_in_words(*ceiling.answered, "cells"), ""
     if ceiling.gap_bounds is not None:
         worst, best = (getattr(one, name) for one in ceiling.gap_bounds)
-        gap = widen(gap, worst, best)
-        cases = (
-            f"; the interval includes the differences with its abstentions as errors "
-            f"({_format_value(worst)}) and as right answers ({_format_value(best)})"
-        )
+        gap = best if worst == best else widen(gap, worst, best)
+        if worst != best:
+            cases = (
+                f"; the interval includes the differences with its abstentions and failures as errors "
+                f"({_format_value(worst)}) and as right answers ({_format_value(best)})"
+            )
     verdict = compare_in_words(
         gap,
         above=f"the panel outperforms an annotator{condition}",

@@ -188,20 +188,22 @@ def _rater_report(given: _ReportContext, one: ComparedRater, at: int) -> RaterRe
 def _with_abstentions(
     given: _ReportContext, raters: Sequence[ComparedRater], reports: Sequence[RaterReport]
 ) -> list[RaterReport]:
-    """Add figures on common cells, and with abstentions as errors and as right answers, if there are any."""
-    if not any(one.abstained.any() for one in raters):
+    """Add figures on common cells, and with unanswered cells as errors and as right answers, if any."""
+    unanswered = any(one.unanswered.any() for one in raters)
+    answered = [one.column.answered & one.cells.truth.answered for one in raters[1:]]
+    if not (unanswered or (np.any(answered, axis=0) & ~np.all(answered, axis=0)).any()):
         return list(reports[: len(raters)])
-    common = np.all([one.column.answered for one in raters[1:]], axis=0)
-    cases = [
-        [replace(one, column=one.column.only(common)) for one in raters],
-        *([one.answer_abstentions(right=right) for one in raters] for right in (False, True)),
-    ]
+    assumed = (False, True) if unanswered else ()
+    cases = [raters, *([one.answer_unanswered(right=right) for one in raters] for right in assumed)]
+    for at, case in enumerate(cases):
+        common = np.all([one.column.answered for one in case[1:]], axis=0)
+        cases[at] = [replace(one, column=one.column.only(common)) for one in case]
     found = [resample(case, (), (), given.resampled.layout, given.options) for case in cases]
     return [
         replace(
             report,
             on_common_cells=found[0].macro(at),
-            abstention_bounds=(found[1].macro(at), found[2].macro(at)),
+            abstention_bounds=(found[1].macro(at), found[2].macro(at)) if unanswered else None,
         )
         for at, report in enumerate(reports[: len(raters)])
     ]
@@ -304,20 +306,19 @@ def _ceiling(
     n_raters = len(raters)
     resampled, people = given.resampled, reports[n_raters:]
     panel = compared.in_place[::n_raters]
-    n_answered = sum(int(np.count_nonzero(one.column.answered & one.cells.truth.answered)) for one in panel)
-    n_abstained = sum(int(np.count_nonzero(one.abstained)) for one in panel)
-    worst, best = (
-        resample(
-            raters[:1],
-            compared.each,
-            [one.answer_abstentions(right=right) for one in panel],
-            resampled.layout,
-            given.options,
-        ).of_people("gap", (0,))
-        if n_abstained
-        else None
-        for right in (False, True)
+    n_answered, n_cells = (
+        sum(int(np.count_nonzero(one.column.answered & one.cells.truth.answered)) for one in some)
+        for some in (panel, compared.each)
     )
+    bounds = []
+    for right in (False, True) if n_answered < n_cells else ():
+        case = [one.answer_unanswered(right=right) for one in panel]
+        same_cells = [
+            replace(person, column=person.column.only(one.column.answered))
+            for person, one in zip(compared.each, case, strict=True)
+        ]
+        found = resample(raters[:1], same_cells, case, resampled.layout, given.options)
+        bounds.append(found.of_people("gap", (0,)))
     figured = [place for place, name in enumerate(given.names) if name in people[0].per_criterion]
     placed = {place for group in resampled.layout.groups for place in group.places}
     placed.update(resampled.layout.numeric)
@@ -336,8 +337,8 @@ def _ceiling(
             for at, who in enumerate(names)
         },
         gap={who: resampled.of_people("gap", (at,)) for at, who in enumerate(names)},
-        gap_bounds=(worst, best) if worst and best else None,
-        answered=(n_answered, n_answered + n_abstained),
+        gap_bounds=(bounds[0], bounds[1]) if bounds else None,
+        answered=(n_answered, n_cells),
         made_the_truth=compared.made_the_truth,
     )
 

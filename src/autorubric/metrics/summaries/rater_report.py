@@ -146,9 +146,9 @@ class RaterReport:
         probabilities: How well the rater's probabilities predict the labels, keyed by criterion. Only
             criteria with probabilities and labels of two items count, and the panel only for soft votes.
         on_common_cells: Means over criteria on the cells that all judges answered, by which judges are
-            ranked; None if neither the panel nor a judge abstained on a labelled category.
-        abstention_bounds: Means over criteria with the rater's abstentions as errors (as far from the label
-            as possible) and as right answers; None in the same case.
+            ranked; None if all judges answered the same labelled cells and none abstained or failed.
+        abstention_bounds: The same with abstentions and failures as errors (as far from the label as
+            possible; undefined for numbers without a range) and as right answers; None if there are none.
     """
 
     rater: str
@@ -231,9 +231,9 @@ class HumanCeilings:
             other annotators on the cells that the annotator answered, and the differences between their macro
             metrics are averaged over annotators. 0 means as good as an annotator, negative means worse. If
             the interval contains 0, the data do not distinguish the two.
-        gap_bounds: The panel's gap with its abstentions as errors and as right answers; None if it abstained
-            on none of these cells.
-        answered: Number of these cells that the panel answered, and the number including its abstentions.
+        gap_bounds: The panel's gap with its abstentions and failures as errors and as right answers, with
+            panel and annotator on the same cells; None if the panel answered all of the annotator's cells.
+        answered: Number of these cells that the panel answered, and the number of all of them.
         made_the_truth: Whether the report's labels are these annotators' majority, median or mean labels. If
             not, the gap does not apply to the report's labels.
     """
