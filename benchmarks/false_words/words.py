@@ -139,7 +139,7 @@ def _threshold(
 
     The strong panel is right at the rate .95, the first one at .95 - loss × (1 - confidence).
     """
-    confidence = rng.integers(0, 41, n) / 40
+    confidence = rng.integers(0, 21, n) / 20
     right = [rng.random(n) < rate for rate in (0.95 - loss * (1 - confidence), 0.95)]
     cells = [
         CascadeCell(
@@ -159,14 +159,14 @@ def _threshold(
         )
         for at in range(n)
     ]
-    points = tuple(operating_point(cells, at / 40) for at in range(41))
+    points = tuple(operating_point(cells, at / 20) for at in range(21))
     curve = EscalationCurve(
         points=points, first_accuracy=points[0].accuracy, strong_accuracy=points[0].strong_accuracy
     )
     threshold = curve.threshold_for(accuracy)
     if threshold is None:
         return None
-    levels = np.arange(41) / 40
+    levels = np.arange(21) / 20
     true_rate = 0.95 - loss * np.where(levels < threshold, 0, 1 - levels).mean()
     return bool(true_rate >= accuracy) is is_reached
 
