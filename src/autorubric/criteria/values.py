@@ -38,6 +38,9 @@ class CriterionVerdict(StrEnum):
 MAX_LOST: Final = 0.05
 """Default limit of a gate on the share of lost, assumed or not judged verdicts behind a figure."""
 
+CHECK_JUDGE_ID: Final = "check"
+"""Judge id of the votes by a criterion's own check."""
+
 MANY_ABSTAINED: Final = 0.25
 """Share of abstentions above which the output of a gate names them."""
 

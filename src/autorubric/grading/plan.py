@@ -14,11 +14,11 @@ from typing import Final, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field
 
 from autorubric.criteria.base import BaseCriterion
-from autorubric.criteria.values import Submission
+from autorubric.criteria.values import CHECK_JUDGE_ID, Submission
 from autorubric.datasets.dataset import RubricDataset, labelled_answers
 from autorubric.errors import ArgumentError
 from autorubric.grading.base import GradingTask, VoteKey, prompts_of
-from autorubric.judges.base import CHECK_JUDGE_ID, JudgeRequest, ReferenceJudge, is_blank
+from autorubric.judges.base import JudgeRequest, ReferenceJudge, is_blank
 from autorubric.judges.function import CheckJudge
 from autorubric.judges.panel import JudgeLike, PanelMember
 from autorubric.judges.prompts import Example

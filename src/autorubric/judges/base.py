@@ -32,10 +32,6 @@ if TYPE_CHECKING:
     from autorubric.support.objects import Json
 
 
-CHECK_JUDGE_ID: Final = "check"
-"""Judge id of the votes by a criterion's own check."""
-
-
 def is_blank(reference: Any) -> bool:
     """Return whether a reference is missing, that is, None or blank."""
     return reference is None or not str(reference).strip()

@@ -11,8 +11,9 @@ from typing import Any, ClassVar, TypeAlias
 from autorubric.criteria.base import BaseCriterion
 from autorubric.criteria.conditions import code_digest, find_check, qualified_name
 from autorubric.criteria.transcript_checks import TranscriptCheck
+from autorubric.criteria.values import CHECK_JUDGE_ID
 from autorubric.errors import BudgetError, JudgeError, ReplyError
-from autorubric.judges.base import CHECK_JUDGE_ID, JudgeReply, JudgeRequest, failure_of, reply_of
+from autorubric.judges.base import JudgeReply, JudgeRequest, failure_of, reply_of
 from autorubric.support.concurrency import call_user_code
 from autorubric.support.objects import is_number
 

@@ -12,17 +12,10 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from autorubric.criteria.conditions import code_digest, qualified_name
+from autorubric.criteria.values import CHECK_JUDGE_ID
 from autorubric.datasets.dataset import RubricDataset
 from autorubric.errors import ArgumentError, FileError
-from autorubric.judges.base import (
-    CHECK_JUDGE_ID,
-    BatchJudge,
-    ClosableJudge,
-    DescribedJudge,
-    Judge,
-    ModelAsker,
-    PanelJudge,
-)
+from autorubric.judges.base import BatchJudge, ClosableJudge, DescribedJudge, Judge, ModelAsker, PanelJudge
 from autorubric.judges.function import FunctionJudge, JudgeFunction, callable_name
 from autorubric.judges.lexical import LexicalJudge
 from autorubric.judges.recorded import RecordedJudge

@@ -19,12 +19,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_type_hints
 import msgspec
 
 from autorubric.criteria.base import BaseCriterion
-from autorubric.criteria.values import Submission
+from autorubric.criteria.values import CHECK_JUDGE_ID, Submission
 from autorubric.datasets.dataset import RubricDataset
 from autorubric.datasets.item import DataItem
 from autorubric.errors import FileError, ReplyError
 from autorubric.grading.base import GradingTask, VoteKey, key_of
-from autorubric.judges.base import CHECK_JUDGE_ID
 from autorubric.rubric.rubric import Rubric
 from autorubric.runs.differences import ItemDigests, VoteDigests, basis_of, mapping_in
 from autorubric.runs.lines import StoredItem, StoredVote, line_of_vote, parse_vote, votes_changed

@@ -236,7 +236,7 @@ def test_judges_are_ranked_on_common_cells(missing: str | None) -> None:
     other = found.per_judge["good"].on_common_cells
     assert other is not None and float(other.accuracy) == pytest.approx(65 / 70)
     shown = " ".join(found.summary().split())
-    told = "is shy, with" if missing is None else "is not shown: shy has"
+    told = "is shy, with" if missing is None else "is clearly the best: shy has"
     assert f"single judges {told} a mean kappa of 1.000 [" in shown
     assert " on the 70% of cells that all judges answered" in shown
     assert judge_report([*rows[:100], *rows[-100:]], n_resamples=200).panel.on_common_cells is None
@@ -252,7 +252,7 @@ def test_judges_without_common_cells_are_not_ranked() -> None:
         *_rater("bad", "judge", bad)[50:],
     ]
     shown = " ".join(judge_report(rows, n_resamples=200).summary().split())
-    assert "The best of 2 single judges is not shown: good has" in shown
+    assert "None of the 2 single judges is clearly the best: good has" in shown
 
 
 def _numbers(name: str, kind: str, numbers: Any, missing: Any = ()) -> list[dict[str, Any]]:
@@ -276,7 +276,7 @@ def test_judges_of_numbers_that_abstain_are_neither_best_nor_better_than_people(
     errors = np.where(np.arange(80) < 40, np.where(truth > 5, 0.0, 10.0), truth)
     wrong = pytest.approx(np.corrcoef(truth, errors)[0, 1]) if scale.span else None
     assert worst == wrong and best == pytest.approx(1.0)
-    assert "single judges is not shown: shy has" in " ".join(found.summary().split())
+    assert "single judges is clearly the best: shy has" in " ".join(found.summary().split())
     people = [row for who, one in zip("xyz", noisy, strict=True) for row in _numbers(who, "human", one)]
     shown = judge_report([*people, *_numbers(*shy)], scales=scale, n_resamples=200).summary()
     assert "not distinguishable from an annotator on the 50% of cells it answered" in " ".join(shown.split())
