@@ -233,6 +233,10 @@ def test_comparisons_survive_files(tmp_path: Path) -> None:
         ("item_id,met,expert\na,yes,ann\n", {"ann": {"met": "yes"}}),
         ("item_id,expert,novice\na,yes,no\n", {"expert": {"met": "yes"}, "novice": {"met": "no"}}),
         *(
+            (f"item_id,{first},{other}\na,yes,no\n", {first: {"met": "yes"}, other: {"met": "no"}})
+            for first, other in (("expert", "llm_score"), ("judge", "gpt_verdict"), ("doctor", "a_rating"))
+        ),
+        *(
             (f"item_id,{people},stars\na,1,no\n", {"1": {"met": "no"}})
             for people in (
                 *("user", "username", "person", "Annotators", "judge", "agent", "annotator_email"),
@@ -264,6 +268,14 @@ def test_named_raters_are_columns_beside_people(people: str, tmp_path: Path) -> 
     assert rated.item_ratings(0) == {"ann": {"met": "yes"}, "bob": {"met": "no"}}
 
 
+@pytest.mark.parametrize("column", ["score", "value", "llm_score"])
+def test_named_raters_are_columns_beside_values(column: str, tmp_path: Path) -> None:
+    """Numbers in a column such as `expert` may be ids; as a named rater, it holds labels."""
+    path = table(tmp_path, f"item_id,criterion,expert,{column}\na,scale,2,1\n")
+    assert dataset().with_ratings(path, raters=["expert"]).item_ratings(0) == {"expert": {"scale": "2"}}
+    assert [row.value for row in read_long_table(path, raters=["expert"])] == ["2"]
+
+
 @pytest.mark.parametrize("columns", ["reply,met,ann\na,Hi,yes,fine", "reply,human_met,ann\na,0,yes,1"])
 def test_columns_without_labels_are_named_in_a_warning(columns: str, tmp_path: Path) -> None:
     """A table of labels by criterion may have other columns, which are not read even with labels."""
@@ -281,12 +293,14 @@ def test_columns_without_labels_are_named_in_a_warning(columns: str, tmp_path: P
         "item_id,annotator,reviewer\na,yes,no\n",
         "item_id,created_by,stars,mood\na,ann,yes,no\n",
         "item_id,nurse,label\na,1,no\n",
+        "item_id,criterion,expert,label\na,met,yes,no\n",
+        "item_id,criterion,expert,verdict,notes\na,met,yes,no,x\n",
         "item_id,student_id,mood\na,1,no\n",
         "item_id,ann,batch.id\na,yes,1\n",
     ],
 )
 def test_tables_with_people_and_unclear_labels_are_refused(text: str, tmp_path: Path) -> None:
-    """The error lists the columns instead of reading people as labels."""
+    """The error lists the columns instead of reading people as labels, or labels as people."""
     with pytest.raises(DatasetError, match=r"column .* not found; use one row per label.*Columns: item_id"):
         dataset().with_ratings(table(tmp_path, text))
 

@@ -33,6 +33,7 @@ _NAMES: Final = {
 """Names of the columns of label tables; those before a bar come first."""
 _VALUES: Final = ("value", "rating", "label", "score", "verdict", "stars", "grade", "points")
 _IS_ID: Final = re.compile(r"(?:^|[_.])(?:uu|u)?id$").search
+_IS_NUMBER: Final = re.compile(r"[\d\s.]+").fullmatch
 _LAYOUTS: Final = (
     "use one row per label (item_id, criterion, rater, and value or probabilities) or one column per "
     "annotator (item_id, criterion and names; select them with --rater NAME)"
@@ -147,13 +148,19 @@ def _read_rows(
         faults.add((), f"probabilities= names the label {repeated[0]!r} for several columns")
     faults.raise_as(DatasetError)
 
+    # Numbers may be ids, and any name is a valid text, but nobody is called like other labels.
+    has_values = any(plain_name(one).rpartition("_")[2] in _VALUES for one in table.columns)
+    known = [one for one in criteria.values() if not (has_values and one.level == "text")]
+    named = [match_name(rater, table.columns) for rater in raters]
+
     def is_labelled(column: str) -> bool:
         held = {cells[column] for _, cells in table.rows}.difference(("",))
-        own = [one for one in held if any(are_labels([one], known) for known in criteria.values())]
+        if column in named or (has_values and (not criteria or all(map(_IS_NUMBER, held)))):
+            return column in named
+        own = [one for one in held if any(are_labels([one], criterion) for criterion in known)]
         return not criteria or (bool(held) and held.issubset([*own, *values]))
 
-    has_values = any(plain_name(one).rpartition("_")[2] in _VALUES for one in table.columns)
-    people = people_columns(table.columns, lambda one: not has_values and is_labelled(one))
+    people = people_columns(table.columns, is_labelled)
     found = _likely_columns(table.columns, people)
     if (probabilities or "probabilities" in table.columns) and not found.get("value"):
         found = _likely_columns([*table.columns, "value"], people)
@@ -163,7 +170,6 @@ def _read_rows(
     if "criterion" not in table.columns:
         for name, _, column in columns_of_criteria(rest, criteria):
             labels.setdefault(name, column)
-    named = [match_name(rater, table.columns) for rater in raters]
     if named and "item_id" in chosen and not {None, *chosen.values()} & {*named}:
         return _wide_rows(table, chosen, {one: one for one in named if one})
     others = [one for one in rest if one not in labels.values()]
