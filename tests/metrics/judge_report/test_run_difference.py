@@ -205,17 +205,27 @@ def test_items_without_ids_are_paired_by_position_only_under_equal_prompts(tmp_p
         run_difference(_bare(tmp_path, "d", turned), _bare(tmp_path, "e", turned[::-1]))
 
 
-def test_other_texts_without_ids_and_prompts_are_paired_by_row_with_a_warning(tmp_path: Path) -> None:
-    """Nothing shows whether the order is the same; equal texts or prompts do."""
-    items = [{"submission": word} for word in WORDS]
+@pytest.mark.parametrize(
+    "shared",
+    [{}, {"prompt": "Say."}, {"reference_submission": "x"}, {"prompt": "Say.", "reference_submission": "x"}],
+)
+def test_other_texts_without_ids_and_own_prompts_are_paired_by_row_with_a_warning(
+    shared: dict[str, str], tmp_path: Path
+) -> None:
+    """Nothing shows whether the order is the same; equal texts, or prompts that differ, do."""
+    items = [{"submission": word, **shared} for word in WORDS]
+    longer = [{**one, "submission": one["submission"] + "!"} for one in items]
     before = _bare(tmp_path, "a", items)
-    longer = [{"submission": word + "!"} for word in WORDS]
     with pytest.warns(UserWarning, match=r"matched by row, and 8 of 8 have new texts.*--id COLUMN"):
         assert run_difference(before, _bare(tmp_path, "b", longer)).n_items == len(WORDS)
     with warnings.catch_warnings(action="error"):
         run_difference(before, _bare(tmp_path, "c", items))
         first, second = (
-            _bare(tmp_path, name, [{**one, "prompt": "Say."} for one in texts])
+            _bare(
+                tmp_path,
+                name,
+                [{**one, "prompt": f"Say {word}."} for one, word in zip(texts, WORDS, strict=True)],
+            )
             for name, texts in (("d", items), ("e", longer))
         )
         run_difference(first, second)

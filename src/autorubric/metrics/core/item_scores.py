@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
@@ -231,8 +232,8 @@ def pair_items(own: LabelledDataset, theirs: LabelledDataset) -> dict[str, str]:
 
     Items are the same if their ids are equal. Items without ids are paired by position if prompts (of
     conversations, the turns before the first reply) are equal and, if prompts repeat, references and the
-    number of items or texts, with a warning if there are none and texts differ. Texts in another order are
-    paired by text. Otherwise prompt, prompt and reference, prompt and text, or text must match.
+    number of items or texts, with a warning if these are not unique and texts differ. Texts in another order
+    are paired by text. Otherwise prompt, prompt and reference, prompt and text, or text must match.
 
     Raises:
         ArgumentError: If items without ids can be paired neither by position nor by prompt or text.
@@ -253,12 +254,16 @@ def pair_items(own: LabelledDataset, theirs: LabelledDataset) -> dict[str, str]:
         is_same &= all(None in (one[1], other[1]) or one[1] == other[1] for one, other in rows)
         is_same &= len(mine) == len(others) or all(one[3] == other[3] for one, other in rows)
     if is_same:
+        times = Counter(key for one in mine.values() for key in (one[2], one[1:3]))
+        keys = [one[2] if None in (one[1], other[1]) else one[1:3] for one, other in rows]
         if n_by_row := sum(
-            one[2] == "null" and None in (one[1], other[1]) and one[3] != other[3] for one, other in rows
+            (key == "null" or times[key] > 1) and one[3] != other[3]
+            for key, (one, other) in zip(keys, rows, strict=True)
         ):
             warnings.warn(
-                f"items without ids and prompts are matched by row, and {n_by_row} of {len(rows)} have new "
-                "texts; set ids in both datasets if the order may differ, for example with --id COLUMN",
+                f"items without ids whose prompts are missing or repeat are matched by row, and {n_by_row} "
+                f"of {len(rows)} have new texts; set ids in both datasets if the order may differ, for "
+                "example with --id COLUMN",
                 stacklevel=3,
             )
         return same
