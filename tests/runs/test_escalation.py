@@ -179,6 +179,17 @@ def test_a_threshold_above_one_that_fails_is_not_chosen(world: World, tmp_path: 
     assert (curve.threshold_for(0.8, sure=False) or 0) <= 0.85
 
 
+def test_a_first_panel_above_the_strong_one_is_not_escalated(world: World, tmp_path: Path) -> None:
+    """The lower bound at threshold 0 is enough; if none is, the better end is chosen."""
+    sure = {cell: (answer, 0.9) for cell, (answer, _) in world.strong.said.items()}
+    world.cheap.said, world.strong.said = sure, world.cheap.said
+    curve = calibrate_escalation(full_run(world, tmp_path), judges=["strong"])
+    assert (curve.first_accuracy.low or 0) >= 0.85 > (curve.strong_accuracy.value or 0)
+    assert curve.threshold_for(0.85) == 0.0
+    assert curve.threshold_for(1.01) is None
+    assert curve.thresholds_for(1.01) == {"a": 0.0, "b": 0.0}
+
+
 def test_many_confidences_are_thinned(tmp_path: Path) -> None:
     """At most 101 thresholds are tried, the ends among them."""
     rng = random.Random(1)

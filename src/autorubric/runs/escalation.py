@@ -301,11 +301,14 @@ class EscalationCurve:
 
         Args:
             accuracy: The required accuracy, in [0, 1].
-            sure: Whether the lower bound of the confidence interval must reach this accuracy, also at all
-                higher thresholds: a fixed-sequence test (Maurer et al. 1995), whose error rate does not
-                grow with their number. Without, the accuracy on other data is lower in half of all cases.
+            sure: Whether the lower bound of the confidence interval must reach this accuracy, at threshold 0
+                or at this and all higher thresholds. These are fixed-sequence tests (Maurer et al. 1995)
+                from both ends, so that at most one choice in 20 is wrong, whatever the number of
+                thresholds. Without, the accuracy on other data is lower in half of all cases.
         """
-        lowest = None
+        lowest, least = None, self.points[0]
+        if sure and least.accuracy.low is not None and least.accuracy.low >= accuracy:
+            return least.threshold
         for point in reversed(self.points):
             value = point.accuracy.low if sure else point.accuracy.value
             if value is not None and value >= accuracy:
@@ -317,11 +320,15 @@ class EscalationCurve:
     def thresholds_for(self, accuracy: float, *, sure: bool = True) -> dict[str, float]:
         """Return thresholds per criterion that reach an accuracy, for `EscalationConfig(per_criterion=…)`.
 
-        A criterion for which no threshold reaches the accuracy gets 1, which escalates everything except
-        decisions with confidence 1. So do criteria with number or text answers, whose accuracy is unknown.
+        A criterion for which no threshold reaches the accuracy gets 1, or 0 if that is more accurate.
+        Criteria with number or text answers, whose accuracy is unknown, get 1.
         """
-        found = {name: curve.threshold_for(accuracy, sure=sure) for name, curve in self.per_criterion.items()}
-        return {name: 1.0 if threshold is None else threshold for name, threshold in found.items()}
+        found = {}
+        for name, curve in self.per_criterion.items():
+            least, most = (curve.points[at].accuracy.value or 0.0 for at in (0, -1))
+            threshold = curve.threshold_for(accuracy, sure=sure)
+            found[name] = float(least <= most) if threshold is None else threshold
+        return found
 
     def blocks(self) -> list[Block]:
         """Return a table and a plot of the curve as renderable blocks."""
