@@ -162,10 +162,17 @@ class BoundFloat(_Bounded):
         return f"a number from {self.min_val:g} to {self.max_val:g}"
 
 
+def wrapped_answer(given: Mapping[str, Json], keys: Collection[str]) -> list[Mapping[str, Json]]:
+    """Return the object in a reply that has the keys, after those that wrap it; by default the reply."""
+    wanted = {*keys} - EXPLANATIONS - {"criterion_name"} or keys
+    held: list[Mapping[str, Json]] = [*unwrapped(given)] or [given]
+    at = (at for at, one in enumerate(held) if any(match_name(str(key), wanted) for key in one))
+    return held[: next(at, 0) + 1]
+
+
 def unwrap_reply(given: Mapping[str, Json], keys: Collection[str]) -> Mapping[str, Json]:
     """Return a reply with its keys as declared; keys in another case, or in a wrapped object, match."""
-    wanted = {*keys} - EXPLANATIONS - {"criterion_name"} or keys
-    reply = next((one for one in unwrapped(given) if any(match_name(str(key), wanted) for key in one)), given)
+    reply = wrapped_answer(given, keys)[-1]
     matched = [(isinstance(key, str) and match_name(key, keys)) or key for key in reply]
     if len(set(matched)) < len(reply):
         raise ReplyError(f"the reply has keys that differ only in case: {', '.join(map(str, reply))}")

@@ -373,6 +373,12 @@ def _occurs(written: str, payload: Json, known: str) -> bool:
     return False
 
 
+def check_quotation(payload: Json, material: str) -> None:
+    """Raise `ReplyError` if JSON that stands beside other values of a reply occurs in the material."""
+    if _occurs(json.dumps(payload), payload, _comparable(material)):
+        raise ReplyError(_ONLY_QUOTES.format("object"))
+
+
 def _contradict(one: Mapping[str, Json], other: Mapping[str, Json]) -> bool:
     """Return whether two objects have different values for the same key; explanations may differ."""
     first, second = _folded(one), _folded(other)
