@@ -180,6 +180,9 @@ def test_an_object_in_a_reply_that_quotes_the_text_gives_no_verdict(several: boo
     ("criterion", "reply", "code"),
     [
         (binary(), {"Verdict": "MET", "Reason": "it does"}, "MET"),
+        (binary(), {"verdict": "MET", "reason": "it does", "Reason": "it may"}, "MET"),
+        (binary(), {"Reason": "it may", "VERDICT": "met", "verdict": "MET", "reason": "it does"}, "MET"),
+        (binary(), {"Verdict": "MET", "VERDICT": "MET", "Reason": "it does"}, "MET"),
         (binary(), {"evaluation": {"reason": "it does", "verdict": "MET"}}, "MET"),
         (binary(), {"result": {"VERDICT": "MET", "reason": "it does"}}, "MET"),
         (binary(), {"reason": "it does", "verdict": "M\u200bET\ufeff"}, "MET"),

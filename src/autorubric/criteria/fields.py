@@ -173,11 +173,14 @@ def wrapped_answer(given: Mapping[str, Json], keys: Collection[str]) -> list[Map
 def unwrap_reply(given: Mapping[str, Json], keys: Collection[str]) -> Mapping[str, Json]:
     """Return a reply with its keys as declared; keys in another case, or in a wrapped object, match."""
     reply = wrapped_answer(given, keys)[-1]
-    matched = [(isinstance(key, str) and match_name(key, keys)) or key for key in reply]
-    if len(set(matched)) < len(reply):
-        raise ReplyError(f"the reply has keys that differ only in case: {', '.join(map(str, reply))}")
-    reason = {"reason": given["reason"]} if reply is not given and "reason" in given else {}
-    return {**reason, **dict(zip(matched, reply.values(), strict=True))}
+    found: dict[str, Json] = {"reason": given["reason"]} if reply is not given and "reason" in given else {}
+    found |= {key: reply[key] for key in keys if key in reply}
+    for key, value in reply.items():
+        own = match_name(str(key), keys) or key
+        if own not in EXPLANATIONS and fold_name(str(found.get(own, value))) != fold_name(str(value)):
+            raise ReplyError(f"the reply has keys that differ only in case: {', '.join(map(str, reply))}")
+        found.setdefault(own, value)
+    return found
 
 
 def says_yes(given: Json) -> bool:
