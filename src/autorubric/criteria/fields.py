@@ -245,9 +245,7 @@ class ChoiceField(EvalField):
 
     def normalize(self, given: Json) -> Json:
         """Return the matching choice, ignoring case and surrounding whitespace."""
-        if not isinstance(given, str) or given in self.choices:
-            return given
-        return match_name(given, self.choices) or given
+        return (match_name(given, self.choices) or given) if isinstance(given, str) else given
 
     def allowed_text(self) -> str:
         return f"one of {', '.join(self.choices)}"

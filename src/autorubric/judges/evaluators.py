@@ -52,11 +52,9 @@ from autorubric.support.reading_errors import short_repr
 def _payload_of(result: Any, schema: type[BaseModel], material: str) -> Json:
     if isinstance(result, schema):
         return result.model_dump()
-    if isinstance(result, str):
-        return parse_reply_json(result, material=material)
     if isinstance(result, Mapping | list):
         return result
-    text = getattr(result, "text", None)
+    text = result if isinstance(result, str) else getattr(result, "text", None)
     if isinstance(text, str):
         return parse_reply_json(text, material=material)
     if isinstance(result, BaseModel):
@@ -147,8 +145,7 @@ def critic_question(
     def read(result: Any) -> tuple[Answer, ...]:
         try:
             payload = _payload_of(result, schema, prompt.content)
-            read_cases = _read_batch if call.batch else _read_single
-            return read_cases(cases, payload, prompt.content)
+            return (_read_batch if call.batch else _read_single)(cases, payload, prompt.content)
         except ReplyError as error:
             if error.reply is None:
                 error.reply = reply_text(getattr(result, "text", result))

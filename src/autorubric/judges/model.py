@@ -70,11 +70,8 @@ class ModelJudge:
 
     def describe(self) -> dict[str, Json]:
         """Return the model's config, without secrets, and any prompts that replace the built-in ones."""
-        prompts = {
-            "system_prompt": self.system_prompt,
-            "multi_choice_system_prompt": self.multi_choice_system_prompt,
-        }
-        own = {name: prompt for name, prompt in prompts.items() if prompt is not None}
+        names = ("system_prompt", "multi_choice_system_prompt")
+        own = {name: prompt for name in names if (prompt := getattr(self, name)) is not None}
         return {**answer_settings(self.client.config), **own}
 
     async def ask(self, request: JudgeRequest) -> JudgeReply:

@@ -346,14 +346,11 @@ class LLMConfig(Spec):
 
     def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
         """Yield the parameters shown in the repr: those that differ from their defaults, without secrets."""
+        known = type(self).model_fields
         for name, value in super().__repr_args__():
             if name == "extra_params":
                 value = self._public_params(self.extra_params)
-            if (
-                name is None
-                or name == "model"
-                or value != type(self).model_fields[name].get_default(call_default_factory=True)
-            ):
+            if name is None or name == "model" or value != known[name].get_default(call_default_factory=True):
                 yield name, value
 
     @classmethod
