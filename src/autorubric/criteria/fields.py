@@ -40,10 +40,9 @@ _StrictFloat = Annotated[FiniteFloat, Field(strict=True)]
 
 
 def _scalar_type(given: Any) -> Any:
-    if isinstance(given, str) and given in _SCALAR_TYPES:
-        return _SCALAR_TYPES[given]
-    if given in _SCALAR_TYPES.values():
-        return given
+    scalar = _SCALAR_TYPES.get(given, given) if isinstance(given, str) else given
+    if scalar in _SCALAR_TYPES.values():
+        return scalar
     raise ValueError(f"the type must be one of {', '.join(_SCALAR_TYPES)}; got {given!r}")
 
 
