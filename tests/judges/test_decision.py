@@ -361,6 +361,7 @@ _BLUE, _RED = '{"red": 0.0, "blue": 1.0}', '{"red": 1.0, "blue": 0.0}'
     ("contract", "answers", "requests"),
     [
         ("systemone", f'{{"q1": {{{_CHOICE}{_BLUE}}}, "q1": {{{_CHOICE}{_RED}}}}}', 2),
+        ("systemone", f'{{"q1": {{"type": "refusal", {_CHOICE}{_BLUE}}}}}', 2),
         ("systemone", f'{{"q1": {{{_CHOICE}{{"red": 1.0, "red": 0.0, "blue": 1.0}}}}}}', 2),
         ("systemone", f'{{"q1": {{{_CHOICE}{_RED}}}, "q1": {{{_CHOICE}{_RED}}}}}', 1),
         ("openai", f'[{{"name": "q1", {_CHOICE}{_BLUE}}}, {{"name": "q1", {_CHOICE}{_RED}}}]', 2),
@@ -404,6 +405,20 @@ def test_a_boolean_is_not_the_text_of_the_same_letters() -> None:
     answers = [{"type": "choice", "name": "q1", "probabilities": pairs}]
     with pytest.raises(ReplyError, match="unknown answer 'boolean True'"):
         asking.question((request.submission,)).decode(json.dumps(answers))
+
+
+@pytest.mark.parametrize("contract", ["systemone", "openai"])
+def test_a_probability_under_two_names_is_read_if_it_is_one(contract: Contract) -> None:
+    """Neither name goes first."""
+    request = JudgeRequest(criterion=binary("one"), submission=Submission(text="t"))
+    for probability in (0.9, 0.1):
+        asking = Asking(contract, [request])
+        answer = {"type": "predicate", "name": "q1", "noul": 0.9, "probability": probability}
+        question = asking.question((request.submission,))
+        with pytest.raises(
+            ReplyError, match="^one: the answer is missing" if probability == 0.9 else "got None"
+        ):
+            question.decode(json.dumps([answer]))
 
 
 @pytest.mark.parametrize("value", ['"value": null', '"value": "None", "value": "Mild"', '"label": "None"'])

@@ -264,7 +264,7 @@ def test_a_complete_batch_without_results_is_not_submitted_again(
     openai_server.batches(polls=1, told={"output_file_id": None, "error_file_id": None})
     _run(tmp_path, _config(openai_server))
     for _ in range(3):
-        with pytest.raises(ProviderError, match="batch_0 is complete, but has no results of its 8 req"):
+        with pytest.raises(ProviderError, match="batch_0 is complete, but has no results of 8 req"):
             _run(tmp_path, _config(openai_server))
     shutil.copytree(tmp_path / "run", tmp_path / "direct" / "run")
     direct = _run(tmp_path / "direct", _config(openai_server), batch=False, finish_direct=True)
@@ -272,6 +272,22 @@ def test_a_complete_batch_without_results_is_not_submitted_again(
     done = _run(tmp_path, _config(openai_server))
     assert (done.stopped, _judged(done), direct.stopped, _judged(direct)) == (None, 8, None, 8)
     assert len(openai_server.batches()["batches"]) == 1
+
+
+@pytest.mark.parametrize("fate", ["overloaded", "refused", "expired"])
+def test_a_complete_batch_with_errors_alone_is_not_submitted_again(
+    fate: str, tmp_path: Path, openai_server: OpenAIServer
+) -> None:
+    """An error file beside a lost file of replies, which are paid for."""
+    rules = [{"contains": "text number 1", "fate": fate, "times": 1}]
+    openai_server.batches(polls=1, told={"output_file_id": None}, rules=rules)
+    _run(tmp_path, _config(openai_server))
+    for _ in range(3):
+        with pytest.raises(ProviderError, match=r"no results of [78] requests.* --finish-direct"):
+            _run(tmp_path, _config(openai_server))
+    openai_server.batches(told={})
+    done, _ = _until_done(tmp_path, _config(openai_server))
+    assert (done.stopped, max(openai_server.batches()["paid"].values())) == (None, 1)
 
 
 @pytest.mark.parametrize("kind", ["openai", "anthropic"])
@@ -284,7 +300,7 @@ def test_a_request_without_a_result_is_not_submitted_without_end(
     _run(tmp_path, config)
     assert _run(tmp_path, config).stopped == "batch"
     for _ in range(3):
-        with pytest.raises(ProviderError, match=r"no results of its 2 requests.* --finish-direct"):
+        with pytest.raises(ProviderError, match=r"no results of 2 requests.* --finish-direct"):
             _run(tmp_path, config)
     assert [size for _, _, size in openai_server.batches()["batches"]] == [8, 2]
 

@@ -40,10 +40,9 @@ _StrictFloat = Annotated[FiniteFloat, Field(strict=True)]
 
 
 def _scalar_type(given: Any) -> Any:
-    if isinstance(given, str) and given in _SCALAR_TYPES:
-        return _SCALAR_TYPES[given]
-    if given in _SCALAR_TYPES.values():
-        return given
+    scalar = _SCALAR_TYPES.get(given, given) if isinstance(given, str) else given
+    if scalar in _SCALAR_TYPES.values():
+        return scalar
     raise ValueError(f"the type must be one of {', '.join(_SCALAR_TYPES)}; got {given!r}")
 
 
@@ -162,15 +161,25 @@ class BoundFloat(_Bounded):
         return f"a number from {self.min_val:g} to {self.max_val:g}"
 
 
+def wrapped_answer(given: Mapping[str, Json], keys: Collection[str]) -> list[Mapping[str, Json]]:
+    """Return the object in a reply that has the keys, after those that wrap it; by default the reply."""
+    wanted = {*keys} - EXPLANATIONS - {"criterion_name"} or keys
+    held: list[Mapping[str, Json]] = [*unwrapped(given)] or [given]
+    at = (at for at, one in enumerate(held) if any(match_name(str(key), wanted) for key in one))
+    return held[: next(at, 0) + 1]
+
+
 def unwrap_reply(given: Mapping[str, Json], keys: Collection[str]) -> Mapping[str, Json]:
     """Return a reply with its keys as declared; keys in another case, or in a wrapped object, match."""
-    wanted = {*keys} - EXPLANATIONS - {"criterion_name"} or keys
-    reply = next((one for one in unwrapped(given) if any(match_name(str(key), wanted) for key in one)), given)
-    matched = [(isinstance(key, str) and match_name(key, keys)) or key for key in reply]
-    if len(set(matched)) < len(reply):
-        raise ReplyError(f"the reply has keys that differ only in case: {', '.join(map(str, reply))}")
-    reason = {"reason": given["reason"]} if reply is not given and "reason" in given else {}
-    return {**reason, **dict(zip(matched, reply.values(), strict=True))}
+    reply = wrapped_answer(given, keys)[-1]
+    found: dict[str, Json] = {"reason": given["reason"]} if reply is not given and "reason" in given else {}
+    found |= {key: reply[key] for key in keys if key in reply}
+    for key, value in reply.items():
+        own = match_name(str(key), keys) or key
+        if own not in EXPLANATIONS and fold_name(str(found.get(own, value))) != fold_name(str(value)):
+            raise ReplyError(f"the reply has keys that differ only in case: {', '.join(map(str, reply))}")
+        found.setdefault(own, value)
+    return found
 
 
 def says_yes(given: Json) -> bool:
@@ -235,9 +244,7 @@ class ChoiceField(EvalField):
 
     def normalize(self, given: Json) -> Json:
         """Return the matching choice, ignoring case and surrounding whitespace."""
-        if not isinstance(given, str) or given in self.choices:
-            return given
-        return match_name(given, self.choices) or given
+        return (match_name(given, self.choices) or given) if isinstance(given, str) else given
 
     def allowed_text(self) -> str:
         return f"one of {', '.join(self.choices)}"

@@ -122,14 +122,15 @@ def _by_id(answers: Json, asked: Sequence[str]) -> Mapping[str, Json]:
 
 def _read(question: DecisionQuestion, answer: Json) -> dict[str, float] | None:
     """Return the probabilities in an answer by label; None if the model refused."""
-    if not isinstance(answer, dict):
+    if not isinstance(answer, dict) or answer.get("type", "") is None:
         raise ReplyError("the answer is missing, or there are several that contradict each other")
     if answer.get("type") == "refusal":
         return None
     given = answer.get("probabilities")
     keys = [one.text if question.type == "choice" else str(at) for at, one in enumerate(question.choices)]
     if question.type == "predicate":
-        positive = answer.get("noul", answer.get("probability"))
+        said = [("1", answer[name]) for name in ("noul", "probability") if name in answer]
+        positive = without_contradictions(said).get("1")
         given = {"1": positive, "0": 1.0 - positive if is_number(positive) else None}
     elif isinstance(given, list) and all(isinstance(one, dict) for one in given):
         # A boolean and a text of the same letters are different values.

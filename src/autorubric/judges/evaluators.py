@@ -38,7 +38,7 @@ from autorubric.judges.critic_prompt import (
     variable_text,
     variables,
 )
-from autorubric.judges.model import model_reply, refused_answer, show_request
+from autorubric.judges.model import model_reply, read_payload, refused_answer, show_request
 from autorubric.judges.prompts import ComposedPrompt
 from autorubric.judges.vote import read_answer, reply_text
 from autorubric.llm.config import LLMConfig
@@ -52,11 +52,9 @@ from autorubric.support.reading_errors import short_repr
 def _payload_of(result: Any, schema: type[BaseModel], material: str) -> Json:
     if isinstance(result, schema):
         return result.model_dump()
-    if isinstance(result, str):
-        return parse_reply_json(result, material=material)
     if isinstance(result, Mapping | list):
         return result
-    text = getattr(result, "text", None)
+    text = result if isinstance(result, str) else getattr(result, "text", None)
     if isinstance(text, str):
         return parse_reply_json(text, material=material)
     if isinstance(result, BaseModel):
@@ -67,13 +65,13 @@ def _payload_of(result: Any, schema: type[BaseModel], material: str) -> Json:
     )
 
 
-def _read_single(case: Case, payload: Json) -> tuple[Answer, ...]:
+def _read_single(cases: Sequence[Case], payload: Json, material: str) -> tuple[Answer, ...]:
     if not isinstance(payload, Mapping):
         raise ReplyError(f"{short_repr(payload)} is not an evaluation; return one object")
-    return (case.criterion.read(payload, case.shown),)
+    return (read_payload(cases[0].criterion, payload, cases[0].shown, material),)
 
 
-def _read_batch(cases: Sequence[Case], payload: Json) -> tuple[Answer, ...]:
+def _read_batch(cases: Sequence[Case], payload: Json, material: str) -> tuple[Answer, ...]:
     """Return the answers to several outputs, in order; the error lists all errors."""
     evaluations = payload.get("evaluations") if isinstance(payload, Mapping) else payload
     if not isinstance(evaluations, list):
@@ -85,7 +83,7 @@ def _read_batch(cases: Sequence[Case], payload: Json) -> tuple[Answer, ...]:
     faults = []
     for number, (case, evaluation) in enumerate(zip(cases, evaluations, strict=True), 1):
         try:
-            answers += _read_single(case, evaluation)
+            answers += _read_single([case], evaluation, material)
         except ReplyError as error:
             faults.append(f"evaluation {number}: {error}")
     if faults:
@@ -147,7 +145,7 @@ def critic_question(
     def read(result: Any) -> tuple[Answer, ...]:
         try:
             payload = _payload_of(result, schema, prompt.content)
-            return _read_batch(cases, payload) if call.batch else _read_single(cases[0], payload)
+            return (_read_batch if call.batch else _read_single)(cases, payload, prompt.content)
         except ReplyError as error:
             if error.reply is None:
                 error.reply = reply_text(getattr(result, "text", result))

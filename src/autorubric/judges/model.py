@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
 from autorubric.criteria.base import BaseCriterion, Shown
-from autorubric.criteria.fields import unwrap_reply
+from autorubric.criteria.fields import unwrap_reply, wrapped_answer
 from autorubric.criteria.values import Answer, Submission
 from autorubric.errors import BudgetError, JudgeError, ProviderError, ReplyError
 from autorubric.judges.answering import Reply, Submissions, answer_settings, ask_model
@@ -31,7 +31,7 @@ from autorubric.judges.prompts import (
 from autorubric.judges.token_probabilities import Certainty, TokenText, certainty_of
 from autorubric.llm.client import LLMClient
 from autorubric.llm.config import LLMConfig
-from autorubric.llm.reply_json import bare_word, parse_reply
+from autorubric.llm.reply_json import bare_word, check_quotation, parse_reply
 from autorubric.llm.transport import Exchange, ModelQuestion
 from autorubric.scoring.votes import VoteExchange
 from autorubric.support.json_text import parse_json
@@ -70,11 +70,8 @@ class ModelJudge:
 
     def describe(self) -> dict[str, Json]:
         """Return the model's config, without secrets, and any prompts that replace the built-in ones."""
-        prompts = {
-            "system_prompt": self.system_prompt,
-            "multi_choice_system_prompt": self.multi_choice_system_prompt,
-        }
-        own = {name: prompt for name, prompt in prompts.items() if prompt is not None}
+        names = ("system_prompt", "multi_choice_system_prompt")
+        own = {name: prompt for name in names if (prompt := getattr(self, name)) is not None}
         return {**answer_settings(self.client.config), **own}
 
     async def ask(self, request: JudgeRequest) -> JudgeReply:
@@ -89,8 +86,8 @@ class ModelJudge:
         if problem is not None:
             raise JudgeError(problem)
 
-        def read(payload: Any, rest: str) -> Answer:
-            answer = request.criterion.read(payload, shown)
+        def read(payload: Any, rest: str, material: str) -> Answer:
+            answer = read_payload(request.criterion, payload, shown, material)
             if rest:
                 _check_rest(request.criterion, answer, rest)
             return answer
@@ -187,7 +184,7 @@ class ModelJudge:
         request: JudgeRequest,
         shown: Shown,
         prompt_for: Callable[[Submission], ComposedPrompt],
-        read: Callable[[Any, str], ReadT],
+        read: Callable[[Any, str, str], ReadT],
         listed: bool = False,
     ) -> Awaitable[Reply[ReadT]]:
         demand_text(self.judge_id, request)
@@ -198,7 +195,7 @@ class ModelJudge:
 
             def decode(text: str) -> ReadT:
                 material = texts_of(material_of(request, submissions[0], shown), request.examples)
-                return read(*parse_reply(text, material=material, bare=bare, listed=listed))
+                return read(*parse_reply(text, material=material, bare=bare, listed=listed), material)
 
             return ModelQuestion(prompt.messages, decode, prompt.schema, request.sample)
 
@@ -295,7 +292,17 @@ def _check_rest(criterion: BaseCriterion, answer: Answer, rest: str) -> None:
         raise ReplyError(f"the reply says {word!r} after an object that says otherwise; give one answer")
 
 
-def _read_batch(keyed: _Keyed, payload: Any, _: str) -> dict[str, Answer]:
+def read_payload(criterion: BaseCriterion, payload: Json, shown: Shown, material: str) -> Answer:
+    """Return the answer in a reply, unless it is an object that the reply quotes from the material."""
+    keys = criterion.wire_schema["properties"].keys()
+    if isinstance(payload, Mapping) and not payload.keys() <= keys:
+        *around, held = wrapped_answer(payload, keys)
+        if any(len(one) > 1 for one in around):
+            check_quotation(held, material)
+    return criterion.read(payload, shown)
+
+
+def _read_batch(keyed: _Keyed, payload: Any, _: str, material: str) -> dict[str, Answer]:
     """Return the answers by id, without ids that are unknown, repeated or unreadable."""
     if isinstance(payload, Mapping):
         payload = unwrap_reply(payload, ("evaluations",))
@@ -318,7 +325,8 @@ def _read_batch(keyed: _Keyed, payload: Any, _: str) -> dict[str, Answer]:
         seen.add(key)
         request, shown = keyed[key]
         try:
-            answers[key] = request.criterion.read({k: v for k, v in evaluation.items() if k != "id"}, shown)
+            given = {k: v for k, v in evaluation.items() if k != "id"}
+            answers[key] = read_payload(request.criterion, given, shown, material)
         except ReplyError as error:
             faults.append(f"{key}: {error}")
     if not answers:

@@ -374,8 +374,9 @@ class BatchQueue:
                     answers[key], status, body = (None, *_CONTRADICTION) if before else (answer, *reply)
                     line = {"custom_id": custom_id, "status": status, "body": redact(body, client.keys)}
                     yield json.dumps(line).encode("ascii") + b"\n"
-            if state.is_complete and not answers and not unprocessed:
-                what = f"batch {batch.id} is complete, but has no results of its {len(batch.keys):,} requests"
+            missing = len(batch.keys) - len(answers.keys() | unprocessed)
+            if state.is_complete and missing and not any(answers.values()):
+                what = f"batch {batch.id} is complete, but has no results of {missing:,} requests"
                 raise NoResultsError(f"{what}; they are not submitted again. Run the command again later")
 
         write_parts_atomic(self._file(batch.number, "replies"), lines())

@@ -86,13 +86,17 @@ class ThinkingConfig(Spec):
 
 _UNION_TAG: Final = ":"
 """Prefix of the tags of unions, so that they can be removed from paths."""
-_LENGTH_PARAMS = frozenset(
-    {
-        *("max_tokens", "max_completion_tokens", "n_predict"),
-        *("thinking", "reasoning", "reasoning_effort", "chat_template_kwargs", "extra_body"),
-    }
-)
+_REASONING: Final = {"thinking", "reasoning", "reasoning_effort", "chat_template_kwargs", "extra_body"}
+_LENGTH_PARAMS: Final = _REASONING | {"max_tokens", "max_completion_tokens", "n_predict"}
 """Request parameters that limit the reply's length or turn on reasoning before the reply."""
+_SWITCHES: Final = _REASONING | {"type", "effort", "enabled", "enable_thinking", "budget_tokens"}
+
+
+def _is_off(value: Json) -> bool:
+    """Return whether a parameter's value is none, or switches reasoning off."""
+    if isinstance(value, dict):
+        return any(_is_off(held) for name, held in value.items() if name in _SWITCHES)
+    return value in (None, False, ThinkingLevel.NONE, "disabled")
 
 
 def _model_name(model: str) -> str:
@@ -342,14 +346,11 @@ class LLMConfig(Spec):
 
     def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
         """Yield the parameters shown in the repr: those that differ from their defaults, without secrets."""
+        known = type(self).model_fields
         for name, value in super().__repr_args__():
             if name == "extra_params":
                 value = self._public_params(self.extra_params)
-            if (
-                name is None
-                or name == "model"
-                or value != type(self).model_fields[name].get_default(call_default_factory=True)
-            ):
+            if name is None or name == "model" or value != known[name].get_default(call_default_factory=True):
                 yield name, value
 
     @classmethod
@@ -406,9 +407,8 @@ class LLMConfig(Spec):
     @property
     def bounds_replies(self) -> bool:
         """Whether the parameters limit the reply's length or make the model reason before it replies."""
-        reasons = self.thinking is not None and self.thinking.level is not ThinkingLevel.NONE
-        params = {name for name, value in self.request_params().items() if value != ThinkingLevel.NONE}
-        return reasons or not _LENGTH_PARAMS.isdisjoint(params)
+        params = {name for name, value in self.request_params().items() if not _is_off(value)}
+        return not _LENGTH_PARAMS.isdisjoint(params)
 
     def secret_params(self) -> dict[str, Json]:
         """Return the extra parameters that contain secrets; they are sent but never shown or stored."""

@@ -53,13 +53,14 @@ _QUOTA: Final = re.compile(r"insufficient_quota|exceeded your current quota|bill
 _FILTER: Final = re.compile(r"content_filter|content_policy|content management policy", re.IGNORECASE)
 _SYSTEM: Final = r"(?:system|developer)\W{0,2}[ _]?(?:role|message|prompt|instruction)"
 _ROLES: Final = re.compile(
-    rf"roles must alternate|\b{_SYSTEM}s?\b.{{0,40}}?(?:\bnot\b|n['’]t\b|cannot|unsupport|disabled|incompat)|"
+    r"roles must alternate|\brole\W{1,3}does not support\W{1,3}(?:system|developer)\b|"
+    rf"\b{_SYSTEM}s?\b.{{0,40}}?(?:\bnot\b|n['’]t\b|cannot|unsupport|unavailab|disabled|incompat)|"
     rf"(?:\bnot\b|n['’]t\b|\bno\b|unsupported|unexpected|unknown|invalid|incompatible)\W.{{0,40}}?(?:\b{_SYSTEM}|"
     r"\broles?\W{1,4}(?:system|developer)\b)|\brole\W{1,4}(?:system|developer)\W{1,4}.{0,30}"
-    r"\b(?:not|invalid|disallowed)\b|\brole\W{1,3}does not support\W{1,3}(?:system|developer)\b|"
+    r"\b(?:not|invalid|disallowed)\b|only\b.{0,30}\buser\b.{1,20}\bassistant\b.{0,20}\brole|"
     r"\brole\W{1,3}(?:unsupported|unexpected|unknown|invalid)\b.{0,20}\b(?:system|developer)\b|"
-    r"only\b.{0,30}\buser\b.{1,20}\bassistant\b.{0,20}\brole|\b(?:be|one of)\W{1,4}user\b.{1,6}\bassistant\b|"
-    r"(?:first (?:message|role)|conversations?) (?:must |should |to )(?:be|start).{0,30}\buser",
+    r"\b(?:be|one of|permitted|tags)\W{1,4}user\b.{1,6}\bassistant\b|"
+    r"(?:first (?:message|role)|conversations?) (?:must |should |to )(?:be|start|use).{0,30}\buser",
     re.IGNORECASE,
 )
 _BLANKS: Final = re.compile(r"[\s\x00-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069]+")

@@ -185,8 +185,7 @@ def _is_text(body: str, mark: re.Match[str], objects: list[tuple[int, int, Json]
 
 def unfenced(body: str) -> str:
     """Return the content of a reply that is one fenced block, whose end may be missing."""
-    fenced = _FENCED.match(body)
-    return fenced[2].strip() if fenced else body
+    return fenced[2].strip() if (fenced := _FENCED.match(body)) else body
 
 
 def _parse(text: str, wanted: _Wanted, material: str = "") -> ParsedReply:
@@ -259,10 +258,9 @@ def _decode_whole(text: str) -> Any:
     value = LENIENT_DECODER.decode(text)
     # A JSON text that contains a JSON text has one reading.
     if isinstance(value, str) and (inner := unfenced(value.strip()))[:1] in ("{", "["):
-        try:
-            value = LENIENT_DECODER.decode(inner)
-        except ValueError:
-            value = LENIENT_DECODER.decode(_repair(inner))
+        with suppress(ValueError):
+            return LENIENT_DECODER.decode(inner)
+        return LENIENT_DECODER.decode(_repair(inner))
     return value
 
 
@@ -373,6 +371,12 @@ def _occurs(written: str, payload: Json, known: str) -> bool:
     return False
 
 
+def check_quotation(payload: Json, material: str) -> None:
+    """Raise `ReplyError` if JSON that stands beside other values of a reply occurs in the material."""
+    if _occurs(json.dumps(payload), payload, _comparable(material)):
+        raise ReplyError(_ONLY_QUOTES.format("object"))
+
+
 def _contradict(one: Mapping[str, Json], other: Mapping[str, Json]) -> bool:
     """Return whether two objects have different values for the same key; explanations may differ."""
     first, second = _folded(one), _folded(other)
@@ -407,12 +411,8 @@ def _clean(payload: Any, text: str, wanted: _Wanted) -> Any:
 def _is_deep(payload: Json) -> bool:
     layer = [payload]
     for _ in range(_DEEPEST):
-        layer = [
-            child
-            for held in layer
-            if isinstance(held, dict | list)
-            for child in (held.values() if isinstance(held, dict) else held)
-        ]
+        nested = [held for held in layer if isinstance(held, dict | list)]
+        layer = [part for held in nested for part in (held.values() if isinstance(held, dict) else held)]
     return any(isinstance(held, dict | list) for held in layer)
 
 
@@ -432,6 +432,5 @@ def _explain(error: Exception, wanted: _Wanted) -> str:
 def _kind(value: Json) -> str:
     if isinstance(value, list):
         return f"a list of {len(value)}"
-    return {dict: "an object", str: "a text", bool: "a truth value", type(None): "null"}.get(
-        type(value), "a number"
-    )
+    kinds = {dict: "an object", str: "a text", bool: "a truth value", type(None): "null"}
+    return kinds.get(type(value), "a number")

@@ -50,14 +50,16 @@ _TOO_MANY = re.compile(r"logprob.{0,80}\b(max\w*|at most|greater|less|between|ex
 _OPTIONAL = ("top_p", "seed", "temperature")
 """Parameters without which a request is sent again if the provider does not support them."""
 _NOT_SUPPORTED = re.compile(
-    r"\b(?:not|n['’]t|cannot|no)\b.{0,30}\b(?:support|permi|allow|accept|recogni|valid|both)|unsupported|"
-    r"unrecogni|unknown|unexpected|extraneous|deprecated|omitted|disabled|\binvalid (?:parameter|argument)|"
+    r"\A(?!.*(?:\brange\b|\d (?:to|and) -?\d|\bup to -?\d|[\[(]\s*-?[\d.]+\s*,|\bat (?:most|least)\b|[≤≥]|"
+    r"(?:less|greater) than|maximum|minimum|<=|>=)).*?(?:unsupported|unavailable|fixed at|unrecogni|unknown|"
+    r"\b(?:not|n['’]t|cannot|no)\b.{0,30}\b(?:support|permi|allow|accept|recogni|valid|both|availab)|"
+    r"unexpected|extraneous|deprecated|omitted|disabled|\binvalid (?:parameter|argument)|"
     r"\bonly\b.{0,40}\b(?:allowed|supported|permitted|set to)\b|"
     r"\bonly (?:support|accept|allow|permit|take)s? (?:the default|[^\d ]*\W\d++(?!.{0,5}\b(?:to|or|and)\b))|"
-    r"(?:must|to|should) be (?:equal to |exactly )?\d++(?:\.\d++)?+(?! ?(?:-|\.\.|to|or|at|and)\b)",
-    re.IGNORECASE,
+    r"(?:must|to|should|only) be (?:equal to |exactly )?\d++(?:\.\d++)?+(?! ?(?:-|\.\.|to|or|at|and)\b))",
+    re.IGNORECASE | re.DOTALL,
 )
-"""Matches errors about a parameter that the model does not support, or only with its default value."""
+"""Matches errors about a parameter that is not supported, or only with its default value, but not ranges."""
 
 _DEFAULT_PARALLEL = 512
 """Default maximum of concurrent requests to a provider, below the usual limit on open files."""

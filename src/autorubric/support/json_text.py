@@ -19,7 +19,7 @@ from autorubric.support.reading_errors import FilePath, SyntaxFault
 EXPLANATIONS: Final = frozenset(
     {"reason", "reasoning", "explanation", "rationale", "justification", "evidence", "summary", "thoughts"}
 )
-_NAMES: Final = ("criterion", "criterion_name", "id", "jsonrpc", "model", "name", "role", "status", "type")
+_NAMES: Final = ("criterion", "criterion_name", "id", "jsonrpc", "model", "name", "role", "type")
 _BESIDE: Final = EXPLANATIONS.union(_NAMES, ("analysis", "thinking"))
 _MOST_WRAPPERS: Final = 8
 _TOKEN: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\],]|[^\s{}\[\],:"]+')
@@ -70,7 +70,8 @@ def unwrapped(value: Json) -> Iterator[dict[str, Json]]:
         if not isinstance(value, dict):
             return
         yield value
-        inner = [v for k, v in value.items() if type(v) in (dict, list) or fold_name(str(k)) not in _BESIDE]
+        named = [(v, EXPLANATIONS if type(v) in (dict, list) else _BESIDE, k) for k, v in value.items()]
+        inner = [held for held, beside, key in named if fold_name(str(key)) not in beside]
         value = inner[0] if len(inner) == 1 else None
 
 
