@@ -197,6 +197,7 @@ def test_signals_leave_a_run_that_goes_on(
     openai_server.script({"do": "answer", "seconds": 600}, contains=None, repeat="last", model="slow")
     call = ["eval", dataset, "--judge", "hosted_vllm/m1", "--judge", "hosted_vllm/slow"]
     call += ["--api-base", openai_server.api_base, "--name", "cut", "--no-preflight"]
+    call += ["--max-parallel", "24"]  # so that the slow judge leaves room for the other
     command = [sys.executable, "-c", MAIN, *call]
     with subprocess.Popen(
         command, cwd=tmp_path, env=environment(), stderr=subprocess.PIPE, encoding="utf-8"
