@@ -283,7 +283,8 @@ class Criterion(BaseCriterion):
         return _with_reason(answer, reason)
 
     def _read_verdict(self, given: Json, in_words: bool) -> Answer:
-        verdict = None if given is None else _VERDICT_WORDS.get(fold_name(str(given)))
+        text = str(given).lower()  # the usual spelling
+        verdict = None if given is None else _VERDICT_WORDS.get(text) or _VERDICT_WORDS.get(fold_name(text))
         if verdict is None:
             allowed = self._allowed_text() if in_words else _SPELLINGS
             raise ReplyError(f"{self._title}: {short_repr(given)} is not a verdict; {allowed}")

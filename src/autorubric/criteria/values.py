@@ -107,6 +107,8 @@ class VerdictCounts:
     def sum(cls, counts: Iterable[VerdictCounts]) -> VerdictCounts:
         """Return the sum of several counts, with the causes of the first lost and first assumed verdict."""
         every = list(counts)
+        if len(every) == 1:
+            return every[0]
         return cls(
             asked=sum(one.asked for one in every),
             answered=sum(one.answered for one in every),

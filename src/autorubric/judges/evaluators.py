@@ -68,7 +68,7 @@ def _payload_of(result: Any, schema: type[BaseModel], material: str) -> Json:
 def _read_single(cases: Sequence[Case], payload: Json, material: str) -> tuple[Answer, ...]:
     if not isinstance(payload, Mapping):
         raise ReplyError(f"{short_repr(payload)} is not an evaluation; return one object")
-    return (read_payload(cases[0].criterion, payload, cases[0].shown, material),)
+    return (read_payload(cases[0].criterion, payload, cases[0].shown, lambda: material),)
 
 
 def _read_batch(cases: Sequence[Case], payload: Json, material: str) -> tuple[Answer, ...]:

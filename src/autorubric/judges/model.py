@@ -86,7 +86,7 @@ class ModelJudge:
         if problem is not None:
             raise JudgeError(problem)
 
-        def read(payload: Any, rest: str, material: str) -> Answer:
+        def read(payload: Any, rest: str, material: Callable[[], str]) -> Answer:
             answer = read_payload(request.criterion, payload, shown, material)
             if rest:
                 _check_rest(request.criterion, answer, rest)
@@ -184,7 +184,7 @@ class ModelJudge:
         request: JudgeRequest,
         shown: Shown,
         prompt_for: Callable[[Submission], ComposedPrompt],
-        read: Callable[[Any, str, str], ReadT],
+        read: Callable[[Any, str, Callable[[], str]], ReadT],
         listed: bool = False,
     ) -> Awaitable[Reply[ReadT]]:
         demand_text(self.judge_id, request)
@@ -193,8 +193,10 @@ class ModelJudge:
         def question_of(submissions: Submissions) -> ModelQuestion[ReadT]:
             prompt = prompt_for(submissions[0])
 
+            def material() -> str:
+                return texts_of(material_of(request, submissions[0], shown), request.examples)
+
             def decode(text: str) -> ReadT:
-                material = texts_of(material_of(request, submissions[0], shown), request.examples)
                 return read(*parse_reply(text, material=material, bare=bare, listed=listed), material)
 
             return ModelQuestion(prompt.messages, decode, prompt.schema, request.sample)
@@ -292,17 +294,19 @@ def _check_rest(criterion: BaseCriterion, answer: Answer, rest: str) -> None:
         raise ReplyError(f"the reply says {word!r} after an object that says otherwise; give one answer")
 
 
-def read_payload(criterion: BaseCriterion, payload: Json, shown: Shown, material: str) -> Answer:
+def read_payload(
+    criterion: BaseCriterion, payload: Json, shown: Shown, material: Callable[[], str]
+) -> Answer:
     """Return the answer in a reply, unless it is an object that the reply quotes from the material."""
     keys = criterion.wire_schema["properties"].keys()
     if isinstance(payload, Mapping) and not payload.keys() <= keys:
         *around, held = wrapped_answer(payload, keys)
         if any(len(one) > 1 for one in around):
-            check_quotation(held, material)
+            check_quotation(held, material())
     return criterion.read(payload, shown)
 
 
-def _read_batch(keyed: _Keyed, payload: Any, _: str, material: str) -> dict[str, Answer]:
+def _read_batch(keyed: _Keyed, payload: Any, _: str, material: Callable[[], str]) -> dict[str, Answer]:
     """Return the answers by id, without ids that are unknown, repeated or unreadable."""
     if isinstance(payload, Mapping):
         payload = unwrap_reply(payload, ("evaluations",))

@@ -9,7 +9,7 @@ import re
 import unicodedata
 import warnings
 from bisect import bisect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
@@ -196,19 +196,25 @@ def _parse(text: str, wanted: _Wanted, material: str = "") -> ParsedReply:
         raise ReplyError(_explain(error, wanted), reply=text) from None
 
 
-def parse_reply(text: str, *, material: str = "", bare: bool = False, listed: bool = False) -> ParsedReply:
+def parse_reply(
+    text: str, *, material: Callable[[], str] = str, bare: bool = False, listed: bool = False
+) -> ParsedReply:
     """Return the JSON object in a reply, and what follows it.
 
     Args:
         text: The reply.
-        material: The text that the model was asked about, as for `parse_reply_json`.
+        material: Returns the text that the model was asked about, as for `parse_reply_json`. It is not called
+            for a reply that is one object.
         bare: Whether a reply of one word or number, without decoration, is an answer too.
         listed: Whether a reply that is a list of several elements is an answer too.
     """
+    if text[:1] == "{":
+        with suppress(ValueError, RecursionError, _Unreadable):
+            return ParsedReply(_clean(LENIENT_DECODER.decode(text), text, _OBJECT))
     try:
-        return _parse(text, _OBJECT_OR_LIST if listed else _OBJECT, material)
+        return _parse(text, _OBJECT_OR_LIST if listed else _OBJECT, material())
     except ReplyError:
-        word = bare_word(without_reasoning(text, material=material)) if bare else None
+        word = bare_word(without_reasoning(text, material=material())) if bare else None
         if word is None:
             raise
         return ParsedReply(word)
