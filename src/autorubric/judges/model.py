@@ -299,7 +299,7 @@ def read_payload(
 ) -> Answer:
     """Return the answer in a reply, unless it is an object that the reply quotes from the material."""
     keys = criterion.wire_schema["properties"].keys()
-    if isinstance(payload, Mapping) and not payload.keys() <= keys:
+    if type(payload) is dict and not payload.keys() <= keys:
         *around, held = wrapped_answer(payload, keys)
         if any(len(one) > 1 for one in around):
             check_quotation(held, material())

@@ -40,7 +40,7 @@ _MOST_ASKED: Final = 3
 
 
 async def ask_route(route: Route, question: ModelQuestion[T], tally: UsageTally) -> Exchange[T]:
-    request = route.request(question)._replace(allowance=tally.allowance)
+    request = route.request(question, tally.allowance)
     key, cache = "", route.cache
     if cache is not None:
         key = route.key(request)

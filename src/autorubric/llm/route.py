@@ -32,6 +32,7 @@ from autorubric.llm.provider_errors import refuses_roles
 from autorubric.llm.rate_limits import Limit, RequestLimits
 from autorubric.llm.retry import Retry, RetryPolicy
 from autorubric.llm.transport import (
+    Allowance,
     Message,
     ModelQuestion,
     ModelReply,
@@ -154,12 +155,11 @@ class Route:
         # At OpenAI's own address, models reason, and the limit includes their reasoning.
         self._limits_tokens = not config.bounds_replies and not is_openai
 
-    def request(self, question: ModelQuestion[Any]) -> ModelRequest:
+    def request(self, question: ModelQuestion[Any], allowance: Allowance | None = None) -> ModelRequest:
         if any(message.images for message in question.messages):
             demand_images(self.config)
-        return ModelRequest(
-            self.config.model, question.messages, question.schema, question.sample, self._params
-        )
+        model, asked = self.config.model, question
+        return ModelRequest(model, asked.messages, asked.schema, asked.sample, self._params, allowance)
 
     def key(self, request: ModelRequest) -> str:
         return cache_key(request, self._endpoint)

@@ -246,7 +246,8 @@ class StoredResults(View[ItemResult]):
             if not one.votes and one.verdicts.lost:
                 lost = VerdictCounts.all_lost(self.due(position)[one.name].total(), one.verdicts.lost_cause)
                 report.report[at] = replace(one, verdicts=lost)
-        return replace(report, verdicts=VerdictCounts.sum(one.verdicts for one in report.report))
+                report = replace(report, verdicts=VerdictCounts.sum(one.verdicts for one in report.report))
+        return report
 
     def criterion_reports(self) -> Iterator[tuple[int, list[EnsembleCriterionReport] | None]]:
         """Yield position and criterion reports of each item; None if grading raised an error."""
