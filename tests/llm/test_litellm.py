@@ -124,7 +124,7 @@ def test_thinking_becomes_the_providers_own(openai_server: OpenAIServer) -> None
     [
         ("anthropic/claude-sonnet-5-5", {}, 656),
         ("anthropic/claude-haiku-4-5", {"thinking": "none"}, 656),
-        ("anthropic/claude-opus-4-6", {"extra_params": {"thinking": {"type": "disabled"}}}, 656),
+        ("anthropic/claude-sonnet-5-5", {"extra_params": {"thinking": {"type": "disabled"}}}, 656),
         ("my-own-model", {"extra_params": {"reasoning": {"enabled": False}}}, 656),
         ("my-own-model", {"extra_params": {"reasoning": {"effort": "none", "exclude": True}}}, 656),
         ("my-own-model", {"extra_params": {"chat_template_kwargs": {"enable_thinking": False}}}, 656),
@@ -136,7 +136,7 @@ def test_thinking_becomes_the_providers_own(openai_server: OpenAIServer) -> None
         ("my-own-model", {"extra_params": {"reasoning": {"effort": "low", "exclude": False}}}, None),
         ("my-own-model", {"extra_params": {"chat_template_kwargs": {"enable_thinking": True}}}, None),
         ("my-own-model", {"extra_params": {"max_completion_tokens": 999}}, None),
-        ("anthropic/claude-opus-4-6", {"extra_params": {"thinking": {"type": "adaptive"}}}, None),
+        ("anthropic/claude-sonnet-5-5", {"extra_params": {"thinking": {"type": "adaptive"}}}, None),
         ("anthropic/claude-haiku-4-5", {"thinking": {"budget_tokens": 2000}}, None),
         ("openai/gpt-6-luna", {}, None),
     ],

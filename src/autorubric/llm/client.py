@@ -79,9 +79,9 @@ async def ask_route(route: Route, question: ModelQuestion[T], tally: UsageTally)
 def _with_text(question: ModelQuestion[T], reply: ModelReply) -> ModelReply:
     """Return a reply without text with its reasoning as the text, if that is a whole answer."""
     # Servers with a parser of reasoning take an answer for reasoning if no end mark precedes it.
-    said, is_finished = (reply.reasoning or "").strip(), reply.finish_reason == "stop"
-    whole = unfenced(said)
-    if question.schema and is_finished and whole[:1] + whole[-1:] == "{}" and _is_empty(reply.text):
+    said = (reply.reasoning or "").strip()
+    whole = unfenced(said) if said and reply.finish_reason == "stop" else ""
+    if question.schema and whole[:1] + whole[-1:] == "{}" and _is_empty(reply.text):
         with suppress(ReplyError):
             question.decode(said)
             return reply._replace(text=said, reasoning=None)

@@ -203,14 +203,15 @@ def parse_reply(
 
     Args:
         text: The reply.
-        material: Returns the text that the model was asked about, as for `parse_reply_json`. It is not called
-            for a reply that is one object.
+        material: Returns the text of `parse_reply_json`; not called for a reply that is one object.
         bare: Whether a reply of one word or number, without decoration, is an answer too.
         listed: Whether a reply that is a list of several elements is an answer too.
     """
     if text[:1] == "{":
         with suppress(ValueError, RecursionError, _Unreadable):
-            return ParsedReply(_clean(LENIENT_DECODER.decode(text), text, _OBJECT))
+            payload, end = LENIENT_DECODER.raw_decode(text)
+            if end == len(text):
+                return ParsedReply(_clean(payload, text, _OBJECT))
     try:
         return _parse(text, _OBJECT_OR_LIST if listed else _OBJECT, material())
     except ReplyError:
@@ -378,7 +379,7 @@ def _occurs(written: str, payload: Json, known: str) -> bool:
 
 
 def check_quotation(payload: Json, material: str) -> None:
-    """Raise `ReplyError` if JSON that stands beside other values of a reply occurs in the material."""
+    """Raise `ReplyError` if JSON that a reply contains with other values occurs in the material."""
     if _occurs(json.dumps(payload), payload, _comparable(material)):
         raise ReplyError(_ONLY_QUOTES.format("object"))
 

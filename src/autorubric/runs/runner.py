@@ -127,8 +127,7 @@ class RunWriter:
         stored = index.votes(item_id, before)
         self._under_way[item_id] = begun._replace(offsets=[offset for offset, _ in stored])
         task, left = grading_task(opened.dataset, position), self._failed_on.get(item_id, {}) if again else {}
-        if left:
-            task = replace(task, requests_left=left)
+        task = replace(task, requests_left=left) if left else task
         reusable = opened.reusable.select(position, task, [vote for _, vote in stored], opened.notices)
         stored_votes = answered_votes(reusable, unreadable=not again)
         for name, cast in reusable.items():
