@@ -264,7 +264,7 @@ ROWS: tuple[Row, ...] = (
         for epsilon, n in ((0.01, 30), (0.05, 30), (0.05, 100), (0.05, 200), (0.2, 30))
     ),
     Row(
-        name="words: alt-test, judge as good as three people, 200 items",
+        name="words: alt-test, judge as good as three people, 200 items, power",
         claim="it is said that it may replace them",
         kind="power",
         world=partial(_alt_test, n=200, people=_EQUAL, judge=0.8, epsilon=0.2, words="The judge may replace"),
