@@ -120,6 +120,12 @@ def test_it_says_itself() -> None:
     assert found.to_dict()["raters"] == ["ada", "bob"]
 
 
+def _stored_run(dataset: RubricDataset, folder: Path) -> EvalResult:
+    grader = CriterionGrader(judges=[lambda request: "MET"])
+    run = evaluate_sync(dataset, grader, experiments_dir=folder, experiment_name="r", show_progress=False)
+    return EvalResult.from_experiment(run.experiment_dir)
+
+
 def test_spellings_of_a_person_are_one_rater(tmp_path: Path) -> None:
     """A stored run with two spellings of a rater has one, with a notice, and nobody agrees with oneself."""
     labels = [{"ann": "MET", "bob": "UNMET"}, {"ann ": "MET", "Bob": "MET"}, {"ann": "MET", "ann ": "yes"}]
@@ -129,14 +135,7 @@ def test_spellings_of_a_person_are_one_rater(tmp_path: Path) -> None:
     # Equal labels of one person on an item count once.
     assert [dataset.item_truth(at) for at in range(3)] == [None, {"clear": "MET"}, {"clear": "MET"}]
     assert dataset.item_ratings(2) == {"ann": {"clear": "yes"}}
-    run = evaluate_sync(
-        dataset,
-        CriterionGrader(judges=[lambda request: "MET"]),
-        experiments_dir=tmp_path,
-        experiment_name="r",
-        show_progress=False,
-    )
-    stored = EvalResult.from_experiment(run.experiment_dir)
+    stored = _stored_run(dataset, tmp_path)
     with pytest.warns(UserWarning, match="raters are read as equal: 'ann ' as 'ann', 'Bob' as 'bob'"):
         table = stored.votes_table()
     assert list(table.loc[table["rater_kind"] == "human", "rater"]) == ["ann", "bob", "ann", "bob", "ann"]
@@ -161,14 +160,7 @@ def test_contradictory_labels_of_a_rater_in_two_spellings(
     dataset = RubricDataset(rubric=rubric, items=[{"submission": "x"}])
     dataset[0].ratings.update(ratings)
     lost = "$" if rated else "; contradictory labels of 'clear' by 'ann' are missing"
-    run = evaluate_sync(
-        dataset,
-        CriterionGrader(judges=[lambda request: "MET"]),
-        experiments_dir=tmp_path,
-        experiment_name="r",
-        show_progress=False,
-    )
-    stored = EvalResult.from_experiment(run.experiment_dir)
+    stored = _stored_run(dataset, tmp_path)
     with pytest.warns(UserWarning, match=f"raters are read as equal: 'ANN' as 'ann'; .* letters{lost}"):
         assert stored.dataset.item_ratings(0) == {"ann": rated}
     with pytest.warns(UserWarning, match=f"raters are read as equal: 'ANN' as 'ann'; .* letters{lost}"):
