@@ -28,6 +28,7 @@ from autorubric import (
 )
 from autorubric.cli.view_server import RunPage
 from autorubric.judges import JudgeRequest
+from autorubric.runs import run_shard
 from tests.cli.conftest import Cli, write_votes
 from tests.doubles import until
 
@@ -163,6 +164,18 @@ def test_a_comparison_counts_the_items_that_a_side_lacks(cli: Cli, order: tuple[
     sides = ("baseline_verdicts", "run_verdicts")
     counts = {name: done.json["difference"][side] for name, side in zip(order, sides, strict=True)}
     assert [counts[name]["not_judged"] for name in ("whole", "part")] == [0, 32]
+
+
+@pytest.mark.parametrize("order", [("whole", "shard-1-of-4"), ("shard-1-of-4", "whole")])
+def test_the_other_items_of_a_shard_are_not_due(cli: Cli, order: tuple[str, str]) -> None:
+    """Another run grades them."""
+    grader = CriterionGrader(judges=[_Judge("one")])
+    _runner("whole", [_Judge("one")], _dataset()).run_sync()
+    assert run_shard(_dataset(), grader, 1, 4, experiment_name="shard").total_items == 5
+    done = cli("compare", *(f"experiments/{name}" for name in order), "--fail-on-regression", "--json")
+    assert done.code == 0
+    counts = [done.json["difference"][side] for side in ("baseline_verdicts", "run_verdicts")]
+    assert [one["not_judged"] for one in counts] == [0, 0]
 
 
 def test_a_run_without_a_finished_item_is_not_compared(cli: Cli) -> None:

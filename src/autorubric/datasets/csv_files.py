@@ -188,7 +188,9 @@ def replace_cells(table: CsvTable, cells: Mapping[int, Mapping[str, str]]) -> st
     delimiter, quoted, columns = table.delimiter, table.is_quoted, list(table.columns)
     lines = list(_raw_rows(table.text, delimiter, is_quoted=quoted))
     head = lines[table.n_head - 1]
-    rows = [row for row in lines[table.n_head :] if any(_has_text(cell, is_quoted=quoted) for cell, _ in row)]
+    blank = {"", '""'} if quoted else {""}
+    rows = lines[table.n_head :]
+    rows = [row for row in rows if any("".join(cell.split()) not in blank for cell, _ in row)]
     for place, given in cells.items():
         for column, value in given.items():
             if column not in columns:
@@ -215,10 +217,6 @@ def _raw_rows(text: str, delimiter: str, *, is_quoted: bool) -> Iterator[list[li
         if found[2] != delimiter:
             yield row
             row = []
-
-
-def _has_text(raw: str, *, is_quoted: bool) -> bool:
-    return bool((raw[1:-1] if is_quoted and raw.startswith('"') else raw).strip())
 
 
 def _raw(value: str, like: str, delimiter: str, *, is_quoted: bool) -> str:

@@ -90,7 +90,8 @@ def _stored_dataset(file: Path, manifest: Mapping[str, Any]) -> StoredDataset:
     affected = range(n_items) if 0 in found.lost else frozenset(number - 1 for number in found.lost)
     mark = log_entries(manifest).mark
     ids = _ids_in(file.with_name(ITEMS), mark, str(entry["sha256"])[:16]) if found.lost else {}
-    substitutes = {number: _substitute(ids.get(number - 1)) for number in found.lost if number}
+    known = {number: {"id": ids[number - 1]} if number - 1 in ids else {} for number in found.lost if number}
+    substitutes = {number: line_of({**named, "submission": None}) for number, named in known.items()}
     dataset = RubricDataset.from_copy(file, found.starts, substitutes)
     damage = Damage(file=DATASET, what=found.what, n_items=len(affected))
     return StoredDataset(dataset, entry, damage, affected)
@@ -151,7 +152,3 @@ def _ids_in(file: Path, mark: int, digest: str) -> dict[int, str]:
             if item["dataset"] == digest:
                 found[item["position"]] = item["item_id"]
     return found
-
-
-def _substitute(item_id: str | None) -> bytes:
-    return line_of({"submission": None} if item_id is None else {"id": item_id, "submission": None})

@@ -132,6 +132,11 @@ class EvalResult:
         return self.item_results.tally.calls_saved
 
     @property
+    def is_shard(self) -> bool:
+        """Whether the run graded only its part of a dataset; raises as `fingerprint` does."""
+        return read_manifest(self.experiment_dir).get("shard") is not None
+
+    @property
     def fingerprint(self) -> Mapping[str, Json]:
         """Settings from the run's manifest that affect decisions, excluding the items and the rubric.
 

@@ -63,8 +63,9 @@ def test_stored_runs_are_read_like_their_reports(tmp_path: Path) -> None:
         show_progress=False,
     )  # fmt: skip
     before = graded(tmp_path, "a", 2, WORDS, labels=True)
+    names = ("dataset", "verdicts", "is_shard")
     plain: list[Any] = [
-        SimpleNamespace(item_results=list(run.item_results), dataset=run.dataset, verdicts=run.verdicts)
+        SimpleNamespace(item_results=list(run.item_results), **{name: getattr(run, name) for name in names})
         for run in (before, after)
     ]
     assert run_difference(before, after) == run_difference(*plain)

@@ -89,7 +89,8 @@ class QualitativeCriteria(SampledCriteria[bool]):
         return gate(self.expression)
 
     def _decide(self, votes: tuple[JudgeVote, ...]) -> SampledEvaluation[bool]:
-        samples = tuple(_has_passed(vote) for vote in votes)
+        answers = [vote.answer if vote.status == "answered" else None for vote in votes]
+        samples = tuple(answer if isinstance(answer, bool) else None for answer in answers)
         valid = [one for one in samples if one is not None]
         enough = self._enough(len(valid), len(votes))
         # If the number of fresh votes differs from num_samples, the same proportion must pass.
@@ -172,10 +173,6 @@ class QuantitativeCriteria(SampledCriteria[float]):
         if vote.status != "answered" or not _is_number(vote.answer):
             return None
         return float(vote.answer) if self.min <= vote.answer <= self.max else None
-
-
-def _has_passed(vote: JudgeVote) -> bool | None:
-    return vote.answer if vote.status == "answered" and isinstance(vote.answer, bool) else None
 
 
 def _is_number(value: Any) -> bool:

@@ -317,10 +317,12 @@ class OwnedRun(SupportsGradedRun, Protocol):
 
 @runtime_checkable
 class CountedRun(OwnedRun, Protocol):
-    """A run with counts of its verdicts."""
+    """A run with counts of its verdicts, which may be a shard."""
 
     @property
     def verdicts(self) -> VerdictCounts: ...
+    @property
+    def is_shard(self) -> bool: ...
 
 
 @runtime_checkable

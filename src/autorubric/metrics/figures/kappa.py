@@ -46,10 +46,6 @@ def _gwet(rows: Array, columns: Array, weights: Array) -> Array:
     return np.asarray(ac_chance((rows + columns) / (2 * n[..., None]), weights) * n * n)
 
 
-def _brennan_prediger(rows: Array, columns: Array, weights: Array) -> Array:
-    return np.asarray(bp_chance(rows, weights) * rows.sum(-1) ** 2)
-
-
 def _correct_for_chance(table: Array, weights: Array | None, chance: Chance) -> Array:
     """Compute (po - pe) / (1 - pe) from terms times n², exact for counts; NaN where 1 - pe is 0."""
     weights = np.eye(table.shape[-1]) if weights is None else weights
@@ -100,7 +96,9 @@ def _beyond_chance(name: str, chance: Chance, *, weighted_name: str = "", fewest
 KAPPA = _beyond_chance("Cohen's kappa", _cohen)
 _PI = _beyond_chance("Scott's pi", _scott)
 _AC = _beyond_chance("Gwet's AC1", _gwet, weighted_name="Gwet's AC2", fewest=2)
-_BRENNAN_PREDIGER = _beyond_chance("Brennan-Prediger", _brennan_prediger, fewest=2)
+_BRENNAN_PREDIGER = _beyond_chance(
+    "Brennan-Prediger", lambda rows, _, weights: bp_chance(rows, weights) * rows.sum(-1) ** 2, fewest=2
+)
 
 
 _Pair: TypeAlias = tuple[Iterable[Any] | None, Iterable[Any] | None, Any]

@@ -419,9 +419,12 @@ def run_difference(
     )
 
 
-def _verdicts_lacking(run: OwnedRun, other: Mapping[str, _Graded]) -> VerdictCounts:
-    """Count the other run's verdicts on items that are not in the run's dataset as not judged."""
-    own = set(_item_ids(run.dataset))
+def _verdicts_lacking(run: CountedRun, other: Mapping[str, _Graded]) -> VerdictCounts:
+    """Count the other run's verdicts on items that are not in the run's dataset as not judged.
+
+    The other items of a shard were not due.
+    """
+    own = set(other) if run.is_shard else set(_item_ids(run.dataset))
     reports = [graded.reports or () for item, graded in other.items() if item not in own]
     return VerdictCounts(not_judged=sum(one.verdicts.due for each in reports for one in each))
 
