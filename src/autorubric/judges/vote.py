@@ -245,10 +245,10 @@ def _answered_vote(
 
 
 def _wait_of(outcome: JudgeReply | JudgeError, seconds: float | None) -> float:
-    """Return the part of the seconds of a vote that was before its last request, to the millisecond."""
+    """Return the part of the seconds of a vote that was before its last request, in whole milliseconds."""
     if seconds is None or outcome.seconds is None:
         return 0.0
-    return max(0.0, round(seconds - outcome.seconds, 3))
+    return max(0, int(1000 * (seconds - outcome.seconds))) / 1000
 
 
 def read_answer(request: JudgeRequest, reply: JudgeReply) -> Answer:

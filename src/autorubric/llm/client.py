@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -49,7 +48,8 @@ async def ask_route(route: Route, question: ModelQuestion[T], tally: UsageTally)
             return kept
     conversation, asked = request, 0
     while True:
-        reply = _with_text(question, await route.send(conversation))
+        reply = await route.send(conversation)
+        reply = _with_text(question, reply) if reply.reasoning else reply
         tally.add(reply)
         asked += 1
         try:
@@ -277,10 +277,10 @@ class LLMClient:
         allowance = allowance or self.allowance()
         tally, most = UsageTally(allowance), allowance.most
         failures: list[ProviderError] = []
-        for left, route in zip(range(len(self.routes), 0, -1), self.routes, strict=True):
+        for place, route in enumerate(self.routes):
             tally.attempted += (route.config.model,)
-            # Each fallback gets an equal share of the requests that are left.
-            allowance.most = allowance.sent + math.ceil((most - allowance.sent) / left)
+            # Each fallback gets an equal share, rounded up, of the requests that are left.
+            allowance.most = allowance.sent - (allowance.sent - most) // (len(self.routes) - place)
             try:
                 return await ask_route(route, question, tally)
             except ReplyError as error:

@@ -367,7 +367,8 @@ class Limit(TransportLayer):
             refuse_if_stopped()
             began = time.perf_counter()
             try:
-                reply = await self._inner.send(request._replace(allowance=None))
+                # Without the allowance, which concerns no provider.
+                reply = await self._inner.send(ModelRequest(*request[:-1]))
             except TransientError as error:
                 if asks_to_wait(error):
                     slot.throttled(error.retry_after)

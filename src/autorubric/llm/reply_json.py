@@ -208,10 +208,12 @@ def parse_reply(
         listed: Whether a reply that is a list of several elements is an answer too.
     """
     if text[:1] == "{":
-        with suppress(ValueError, RecursionError, _Unreadable):
+        try:
             payload, end = LENIENT_DECODER.raw_decode(text)
             if end == len(text):
                 return ParsedReply(_clean(payload, text, _OBJECT))
+        except (ValueError, RecursionError, _Unreadable):
+            pass
     try:
         return _parse(text, _OBJECT_OR_LIST if listed else _OBJECT, material())
     except ReplyError:
@@ -276,15 +278,11 @@ def _repair(text: str) -> str:
 
     def repair(match: re.Match[str]) -> str:
         token = match[0]
-        if token[0] != '"':
-            return _REPLACED[token]
-        return _LONE_BACKSLASH.sub(_escape, token) if "\\" in token else token
+        if "\\" not in token:
+            return _REPLACED.get(token, token)
+        return _LONE_BACKSLASH.sub(lambda lone: lone[0] if lone[1] else "'" if lone[2] else r"\\", token)
 
     return _REPAIRED.sub(repair, text)
-
-
-def _escape(match: re.Match[str]) -> str:
-    return match[0] if match[1] else "'" if match[2] else r"\\"
 
 
 def _python_literal(text: str) -> Any:
