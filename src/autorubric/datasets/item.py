@@ -452,7 +452,7 @@ def label_faults(item: DataItem, rubric: Rubric) -> Iterator[LabelFault]:
         yield from _faults_in(item, item.ground_truth, rubric, ("ground_truth",))
     for rater, labels in item.ratings.items():
         yield from _faults_in(item, labels, rubric, ("ratings", rater))
-    for rater, name in _contradictions(item, rubric):
+    for rater, name in _contradictions(item, rubric) if len(item.ratings) > 1 else ():
         yield LabelFault(("ratings", rater), f"differs on {name!r} from a rater of equal name; keep one")
     for name in item.reasons:
         if name not in rubric.names:
@@ -473,24 +473,21 @@ _SCALARS: Final = (str, int, float, bool, type(None))
 def _faults_in(item: DataItem, labels: Labels, rubric: Rubric, at: FilePath) -> Iterator[LabelFault]:
     names = rubric.names
     if isinstance(labels, list) and len(labels) != len(rubric):
-        message = (
-            f"got {len(labels)} labels for {len(rubric)} criteria; use a label or null for each: "
-            f"{', '.join(names)}"
-        )
-        yield LabelFault(at, message)
+        each = f"use a label or null for each: {', '.join(names)}"
+        yield LabelFault(at, f"got {len(labels)} labels for {len(rubric)} criteria; {each}")
         return
     given, values = (labels, labels.values()) if isinstance(labels, dict) else (names, labels)
-    if not {*names}.issuperset(given):
-        first: dict[str, str] = {}
-        for name in given:
-            if (other := first.setdefault(match_name(name, names) or name, name)) != name:
-                yield LabelFault((*at, name), f"{other!a} and {name!a} are the same criterion; keep one")
     valid = _VALID_LABELS.of(rubric)
     try:
         if valid.issuperset(zip(given, map(type, values), values, strict=True)):
             return
     except TypeError:
         pass  # lists and mappings are not hashable
+    if not {*names}.issuperset(given):
+        first: dict[str, str] = {}
+        for name in given:
+            if (other := first.setdefault(match_name(name, names) or name, name)) != name:
+                yield LabelFault((*at, name), f"{other!a} and {name!a} are the same criterion; keep one")
     for position, (name, label) in enumerate(zip(given, values, strict=True)):
         kind = type(label)
         if kind in _SCALARS and (name, kind, label) in valid:
@@ -506,6 +503,6 @@ def _faults_in(item: DataItem, labels: Labels, rubric: Rubric, at: FilePath) -> 
             path = (*at, name if isinstance(labels, dict) else position)
             yield LabelFault(path, str(error), str(error).replace(short_repr(label), ""))
             continue
-        # The candidates of a ranking depend on the item.
-        if kind in _SCALARS and criterion.level != "ranking" and len(valid) < _MOST_LABELS:
+        # The candidates of a ranking depend on the item; other spellings are compared with each other above.
+        if name == known and kind in _SCALARS and criterion.level != "ranking" and len(valid) < _MOST_LABELS:
             valid.add((name, kind, label))

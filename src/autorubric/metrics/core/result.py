@@ -250,8 +250,11 @@ def spreadsheet_safe(frame: pd.DataFrame) -> pd.DataFrame:
 
 def spreadsheet_csv(frame: pd.DataFrame) -> str:
     """Return a table as CSV for spreadsheets; cells with a line break, also a lone `\\r`, are quoted."""
+    frame = spreadsheet_safe(frame)
+    if "\r" not in (text := frame.to_csv(index=False, lineterminator="\n")):
+        return text
     # With this terminator, the writer quotes cells with a carriage return; outside cells, it is shortened.
-    text = spreadsheet_safe(frame).to_csv(index=False, lineterminator="\r\n")
+    text = frame.to_csv(index=False, lineterminator="\r\n")
     return _QUOTED_OR_END.sub(lambda found: "\n" if found[0] == "\r\n" else found[0], text)
 
 
