@@ -75,9 +75,9 @@ def wait_seconds(attempt: int, retry_after: float | None, policy: RetryPolicy, r
     return max(drawn, requested_wait(retry_after, rng))
 
 
-def repeat_seconds(sent: int, policy: RetryPolicy) -> float:
-    """Return the minimum seconds to wait after `sent` requests for a vote, whatever the reason to repeat."""
-    return min(policy.max_wait, _FIRST_REPEAT * _REPEAT_GROWTH ** min(sent - 1, 60))
+def repeat_seconds(rejections: int, policy: RetryPolicy) -> float:
+    """Return the minimum seconds to wait before a request that was rejected so many times is repeated."""
+    return min(policy.max_wait, _FIRST_REPEAT * _REPEAT_GROWTH ** min(rejections - 1, 60))
 
 
 def requested_wait(retry_after: float | None, rng: random.Random) -> float:
@@ -87,9 +87,9 @@ def requested_wait(retry_after: float | None, rng: random.Random) -> float:
 
 
 _FIRST_REPEAT = 0.003
-"""Minimum seconds between the first two requests for a vote; short, since many rejections are random."""
+"""Minimum seconds between two requests for a vote; short, since many rejections are random."""
 _REPEAT_GROWTH = 2.5
-"""Growth of this wait per request; twelve requests take over a minute."""
+"""Growth of this wait per rejection; twelve requests take over a minute."""
 
 _LISTENER: ContextVar[Callable[[TransientError], None] | None] = ContextVar("_LISTENER", default=None)
 
@@ -135,7 +135,7 @@ class Retry(TransportLayer):
         if _ONCE.get():
             policy = replace(policy, max_wait=min(policy.max_wait, _LONGEST_FIRST_WAIT))
         if allowance.sent:
-            await self._sleep(repeat_seconds(allowance.sent, policy))
+            await self._sleep(min(policy.max_wait, _FIRST_REPEAT))
         while True:
             allowance.sent += 1
             try:
@@ -155,7 +155,7 @@ class Retry(TransportLayer):
                     # No longer, because the request then queues with the others under the limits that were
                     # lowered by its rejection.
                     left = max(_FIRST_REPEAT, policy.patience - (self._clock() - tries.since))
-                    wait = self._rng.uniform(1.0, 2.0) * repeat_seconds(allowance.sent, policy)
+                    wait = self._rng.uniform(1.0, 2.0) * repeat_seconds(tries.put_off, policy)
                     if not isinstance(error, RateLimitError):
                         wait = wait_seconds(tries.put_off, None, policy, self._rng)
                     asked = requested_wait(error.retry_after, self._rng)
