@@ -368,7 +368,7 @@ class Limit(TransportLayer):
             began = time.perf_counter()
             try:
                 # Without the allowance, which concerns no provider.
-                reply = await self._inner.send(ModelRequest(*request[:-1]))
+                reply = await self._inner.send(request._replace(allowance=None))
             except TransientError as error:
                 if asks_to_wait(error):
                     slot.throttled(error.retry_after)
