@@ -1609,29 +1609,6 @@ def _bradley_terry() -> Figure:
     return figure
 
 
-@picture("metrics/elo")
-def _elo() -> Figure:
-    draw = np.random.default_rng(23)
-    games = [one for one in _games() if "tiny" not in one]
-    orders = [
-        metrics.elo([games[at] for at in draw.permutation(len(games))]).strengths
-        for _ in range(200)
-    ]
-    figure, (axes,) = _axes()
-    bins = np.arange(900, 1121, 10)
-    for name, colour in zip(("new", "old", "base"), COLOURS, strict=True):
-        axes.hist(
-            [one[name] for one in orders],
-            bins=bins,
-            color=colour,
-            alpha=0.6,
-            label=name,
-        )
-    axes.set(xlabel="rating after the same games", ylabel="orders", ylim=(0, 65))
-    axes.legend(loc="upper center", ncols=3)
-    return figure
-
-
 @picture("metrics/position_consistency")
 def _position_consistency() -> Figure:
     draw = np.random.default_rng(24)

@@ -401,7 +401,6 @@ def numbers(truth: list[float], pred: list[float]) -> None:
     )
     assert_type(ar.metrics.tie_calibrated_pairwise_accuracy(truth, pred), ar.metrics.TieCalibratedAccuracy)
     assert_type(ar.metrics.bradley_terry([("a", "b", "a")]), ar.metrics.BradleyTerryResult)
-    assert_type(ar.metrics.elo([("a", "b", None)]), ar.metrics.EloResult)
     assert_type(ar.compare_judges(truth, pred, pred, stat="mae"), ar.metrics.JudgeComparison)
     assert_type(ar.compare_judges(truth, pred, pred).statistic, ar.metrics.TestStatistic | None)
     assert_type(ar.metrics.adjust_pvalues([0.01, None], method="bh"), list[float | None])

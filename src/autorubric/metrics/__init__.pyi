@@ -59,12 +59,7 @@ from .figures.bias import (
     bias as bias,
     systematic_bias as systematic_bias,
 )
-from .figures.bradley_terry import (
-    BradleyTerryResult as BradleyTerryResult,
-    EloResult as EloResult,
-    bradley_terry as bradley_terry,
-    elo as elo,
-)
+from .figures.bradley_terry import BradleyTerryResult as BradleyTerryResult, bradley_terry as bradley_terry
 from .figures.brier import (
     BrierParts as BrierParts,
     brier as brier,

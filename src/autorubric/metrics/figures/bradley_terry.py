@@ -1,4 +1,4 @@
-"""Bradley-Terry strengths from pairwise comparisons, with standard errors, and Elo ratings."""
+"""Bradley-Terry strengths from pairwise comparisons, with standard errors."""
 
 from __future__ import annotations
 
@@ -20,81 +20,6 @@ Comparison: TypeAlias = tuple[str, str, str | None]
 """Two players and the winner, or None for a tie."""
 
 _NO_GAIN = 1e-9
-
-
-def read_comparison(comparison: Any) -> Comparison:
-    """Return the comparison as a tuple `(left, right, winner)`."""
-    try:
-        left, right, winner = comparison
-    except (TypeError, ValueError):
-        raise ArgumentError(
-            f"a comparison must be (left, right, winner or None); got {comparison!r}"
-        ) from None
-    if left == right or winner not in (left, right, None):
-        raise ArgumentError(
-            f"a comparison needs two different players and one of them or None as winner; got {comparison!r}"
-        )
-    return left, right, winner
-
-
-_ELO = "Elo (legacy method; depends on the order of the comparisons)"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EloResult(Record):
-    """Elo ratings after the last comparison.
-
-    Attributes:
-        strengths: Rating of each player, keyed by name in order of first appearance.
-        k: Maximum rating change from one comparison.
-        initial: Rating before a player's first comparison; also the mean of all ratings.
-        n: Number of comparisons.
-        method: Name of the method, with a note that it depends on the order of the comparisons.
-    """
-
-    strengths: Mapping[str, float] = field(default_factory=dict)
-    k: float = 32.0
-    initial: float = 1000.0
-    n: int = 0
-    method: str = _ELO
-
-
-def elo(comparisons: Iterable[Comparison], *, k: float = 32.0, initial: float = 1000.0) -> EloResult:
-    """Compute Elo ratings from a sequence of comparisons [1], a legacy method that depends on their order.
-
-    After each comparison of i with j, both ratings change: R_i ← R_i + k (s - E), R_j ← R_j - k (s - E), with
-    E = 1 / (1 + 10^((R_j - R_i) / 400)) and s = 1 for a win by i, 1/2 for a tie and 0 for a loss. The mean
-    rating does not change. Late comparisons carry more weight than early ones, which is not meaningful for
-    players that do not change, and there is no standard error. To compare systems, use `bradley_terry`, which
-    does not depend on the order.
-
-    Args:
-        comparisons: Tuples `(left, right, winner)` in order; winner is one of the two, or None for a tie.
-        k: Maximum rating change from one comparison, above 0.
-        initial: Rating of a player before its first comparison.
-
-    Raises:
-        ArgumentError: If a comparison is malformed, there are no comparisons, or an option is invalid.
-
-    References:
-        [1] A. E. Elo (1978), The rating of chessplayers, past and present, Arco.
-    """
-    check_number("k", k, "(0, inf)")
-    check_number("initial", initial)
-    ratings: dict[str, float] = {}
-    n = 0
-    for comparison in comparisons:
-        left, right, winner = read_comparison(comparison)
-        apart = ratings.setdefault(left, initial) - ratings.setdefault(right, initial)
-        scored = 0.5 if winner is None else float(winner == left)
-        # This is 1 / (1 + 10^(-apart / 400)) without overflow.
-        change = k * (scored - (0.5 + 0.5 * math.tanh(apart * math.log(10) / 800)))
-        ratings[left] += change
-        ratings[right] -= change
-        n += 1
-    if not n:
-        raise ArgumentError("comparisons is empty; pass at least one comparison")
-    return EloResult(strengths=ratings, k=float(k), initial=float(initial), n=n)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -260,12 +185,27 @@ def _has_maximum(n_players: int, contests: Sequence[Contest], has_prior: bool) -
     return found.fun is None or bool(-found.fun < _NO_GAIN)
 
 
+def _read_comparison(comparison: Any) -> Comparison:
+    """Return the comparison as a tuple `(left, right, winner)`."""
+    try:
+        left, right, winner = comparison
+    except (TypeError, ValueError):
+        raise ArgumentError(
+            f"a comparison must be (left, right, winner or None); got {comparison!r}"
+        ) from None
+    if left == right or winner not in (left, right, None):
+        raise ArgumentError(
+            f"a comparison needs two different players and one of them or None as winner; got {comparison!r}"
+        )
+    return left, right, winner
+
+
 def _contests(comparisons: Iterable[Comparison]) -> tuple[list[str], list[Contest]]:
     """Return the players in order of first appearance, and the results of each pair of players."""
     players: dict[str, int] = {}
     counts: dict[tuple[int, int], list[int]] = {}
     for comparison in comparisons:
-        left, right, winner = read_comparison(comparison)
+        left, right, winner = _read_comparison(comparison)
         a, b = players.setdefault(left, len(players)), players.setdefault(right, len(players))
         outcome = 2 if winner is None else int((winner == left) != (a < b))
         pair = (a, b) if a < b else (b, a)
