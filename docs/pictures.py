@@ -1517,63 +1517,6 @@ def _pairwise_accuracy() -> Figure:
     return figure
 
 
-@picture("metrics/tie_calibrated_pairwise_accuracy")
-def _tie_calibrated_pairwise_accuracy() -> Figure:
-    draw = np.random.default_rng(1)
-    people = draw.integers(1, 5, 40)
-    judge = people + draw.normal(0, 0.5, 40)
-    reach = np.linspace(0, 2, 41)
-    found = [
-        _value(metrics.pairwise_accuracy(people, judge, epsilon=one, ci=None))
-        for one in reach
-    ]
-    tuned = metrics.tie_calibrated_pairwise_accuracy(people, judge, ci=None)
-    figure = _lines(
-        reach, {"pairwise accuracy": found}, ("tie threshold ε", "pairwise accuracy")
-    )
-    axes = figure.axes[0]
-    axes.plot(
-        tuned.epsilon or 0.0,
-        tuned.value or 0.0,
-        "o",
-        color=ORANGE,
-        label="best in sample",
-    )
-    axes.axhline(
-        _value(tuned.cross_validated),
-        color=GREEN,
-        linestyle="--",
-        linewidth=1,
-        label="on held-out items",
-    )
-    axes.legend()
-    return figure
-
-
-@picture("metrics/soft_pairwise_accuracy")
-def _soft_pairwise_accuracy() -> Figure:
-    draw = np.random.default_rng(21)
-    noise = draw.normal(0, 1, (2, 10))
-    noise -= noise.mean(1, keepdims=True)
-    people = np.array([noise[0], noise[0] - 0.25 + 0.6 * noise[1]])
-    gaps = np.linspace(-0.4, 1.2, 17)
-    judged = [np.array([noise[1], noise[1] - gap + 0.6 * noise[0]]) for gap in gaps]
-    found = [
-        _value(metrics.soft_pairwise_accuracy(people, one, ci=None)) for one in judged
-    ]
-    labels = (
-        "difference according to the judge (humans: .25)",
-        "soft pairwise accuracy",
-    )
-    return _lines(
-        gaps,
-        {"two systems, ten segments": found},
-        labels,
-        limits=(0, 1.05),
-        at="lower center",
-    )
-
-
 def _games() -> list[tuple[str, str, str | None]]:
     draw = np.random.default_rng(22)
     strong = {"new": 0.9, "old": 0.2, "base": -0.4, "tiny": -0.7}

@@ -28,7 +28,6 @@ from autorubric.metrics import (
     percent_agreement,
     reliability,
     self_consistency,
-    soft_pairwise_accuracy,
 )
 
 GAPS: list[list[Any]] = [
@@ -55,7 +54,6 @@ OF_NUMBERS: dict[str, Callable[[Any], Any]] = {
     "icc": lambda t: icc(t, n_resamples=20).to_dict(),
     "cronbach_alpha": lambda t: cronbach_alpha(t, n_resamples=20).to_dict(),
     "kendall_w": lambda t: kendall_w(t, n_resamples=20).to_dict(),
-    "soft_pairwise_accuracy": lambda t: soft_pairwise_accuracy(t, FULL).to_dict(),
 }
 FIGURES = OF_LABELS | OF_NUMBERS
 

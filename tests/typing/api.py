@@ -384,7 +384,6 @@ def numbers(truth: list[float], pred: list[float]) -> None:
         ar.metrics.auroc(truth, pred),
         ar.metrics.ece(truth, pred, bins=5),
         ar.metrics.pairwise_accuracy(truth, pred, ties="skip"),
-        ar.metrics.soft_pairwise_accuracy([truth], [pred]),
     ]
     assert_type(figures, list[ar.metrics.Estimate])
     assert_type(ar.metrics.bias(truth, pred), ar.metrics.BiasResult)
@@ -399,7 +398,6 @@ def numbers(truth: list[float], pred: list[float]) -> None:
     assert_type(
         ar.metrics.accuracy_at_coverage(truth, pred, [0.9]).points, tuple[ar.metrics.CoveragePoint, ...]
     )
-    assert_type(ar.metrics.tie_calibrated_pairwise_accuracy(truth, pred), ar.metrics.TieCalibratedAccuracy)
     assert_type(ar.metrics.bradley_terry([("a", "b", "a")]), ar.metrics.BradleyTerryResult)
     assert_type(ar.compare_judges(truth, pred, pred, stat="mae"), ar.metrics.JudgeComparison)
     assert_type(ar.compare_judges(truth, pred, pred).statistic, ar.metrics.TestStatistic | None)

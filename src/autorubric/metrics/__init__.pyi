@@ -122,12 +122,7 @@ from .figures.one_vs_rest import (
     recall as recall,
     specificity as specificity,
 )
-from .figures.pairwise import (
-    TieCalibratedAccuracy as TieCalibratedAccuracy,
-    pairwise_accuracy as pairwise_accuracy,
-    soft_pairwise_accuracy as soft_pairwise_accuracy,
-    tie_calibrated_pairwise_accuracy as tie_calibrated_pairwise_accuracy,
-)
+from .figures.pairwise import pairwise_accuracy as pairwise_accuracy
 from .figures.pass_at_k import PassRates as PassRates, pass_at_k as pass_at_k
 from .figures.specs import SPECS as SPECS, spec as spec
 from .summaries.agreement import (

@@ -38,7 +38,6 @@ REASONS: Final[dict[str, str]] = {
     "not_comparable": "the values cannot be compared",
     "infinite_loss": "the loss is infinite",
     "no_confidence": "the judges reported no confidence",
-    "in_sample": "it would be measured on the data used for fitting",
     "not_connected": "the comparisons are not connected",
     "too_few_labels": "too few labels",
     "uninformative_judge": "the judge's answers do not depend on the label",

@@ -90,12 +90,12 @@ def _number(value: Any, what: str) -> float:
         raise ArgumentError(f"{what} contains {value!r}, which is not a number: {error}") from None
 
 
-def number_rows(table: Any, what: str = "ratings", shape: str = "(n_units, n_raters)") -> Array:
-    """Read a table of numbers as floats, with NaN for missing values; see `read_rows` for the arguments."""
-    rows = read_rows(table, what, shape)
+def number_rows(ratings: Any) -> Array:
+    """Read a table of numbers as floats, with NaN for missing values."""
+    rows = read_rows(ratings, "ratings")
     if isinstance(rows, np.ndarray):
-        return numeric_column(rows.reshape(-1), what).reshape(rows.shape)
-    numbers = [numeric_column(row, f"a row of {what}") for row in rows]
+        return numeric_column(rows.reshape(-1), "ratings").reshape(rows.shape)
+    numbers = [numeric_column(row, "a row of ratings") for row in rows]
     return np.array(numbers) if numbers else np.zeros((0, 0))
 
 

@@ -167,7 +167,6 @@ Reason = Literal[
     "not_comparable",
     "infinite_loss",
     "no_confidence",
-    "in_sample",
     "not_connected",
     "too_few_labels",
     "uninformative_judge",

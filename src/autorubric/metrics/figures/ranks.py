@@ -230,27 +230,6 @@ def _check_groups(group: Codes, cluster: Codes) -> None:
         )
 
 
-class ItemPairs(NamedTuple):
-    """Pairs of items within groups, as the positions of both items; each pair occurs once, shape `(m,)`."""
-
-    one: Codes
-    other: Codes
-
-
-def pairs_within(group: Codes, limit: int, rng: np.random.Generator) -> tuple[ItemPairs, int]:
-    """Return all pairs within groups (a sample of `limit` with replacement if more) and their number."""
-    order = np.argsort(group, kind="stable")
-    grouped = group[order]
-    start = np.searchsorted(grouped, grouped, side="left")
-    before = np.arange(len(group)) - start
-    upto = np.cumsum(before)
-    total = int(upto[-1]) if len(upto) else 0
-    drawn = np.arange(total) if total <= limit else rng.integers(0, total, limit)
-    one = np.searchsorted(upto, drawn, side="right")
-    other = start[one] + drawn - (upto[one] - before[one])
-    return ItemPairs(order[one], order[other]), total
-
-
 Ties: TypeAlias = Literal["credit", "skip"]
 """Whether pairs tied in gold are credited when also tied in the prediction, or skipped."""
 
@@ -322,14 +301,6 @@ def count_pairs(gold: Array, pred: Array, group: Codes, *, ties: Ties, epsilon: 
     shift = (int(group.max(initial=0)) - group) * n
     places = _Places(group * n + gold_code, shift + place, shift + low[place], shift + high[place])
     return PairCounts(ties=ties, places=places, group=group, rising=_levels(places))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PairPart:
-    """Items that are compared with each other, and their pairs."""
-
-    items: Codes
-    counts: PairCounts
 
 
 def _windows(values: Array, epsilon: float) -> tuple[Codes, Codes]:
