@@ -1199,35 +1199,6 @@ def _earth_movers_distance() -> Figure:
     )
 
 
-@picture("metrics/js_distance")
-def _js_distance() -> Figure:
-    base = ["1"] * 30 + ["2"] * 10 + ["3"] * 10 + ["4"] * 10 + ["5"] * 10
-    scale = metrics.Ordinal(["1", "2", "3", "4", "5"])
-    figure, (axes,) = _axes()
-    for at, (name, to) in enumerate(
-        {"to the next option": "2", "to the far end": "5"}.items()
-    ):
-        moved = [to] * 20 + base[20:]
-        found = [
-            _value(one(base, moved, scale=scale, ci=None))
-            for one in (metrics.js_distance, metrics.wasserstein_distance)
-        ]
-        bars = axes.bar(
-            np.arange(2) + (at - 0.5) * 0.36,
-            found,
-            0.34,
-            color=COLOURS[at],
-            label=name,
-        )
-        axes.bar_label(
-            bars, labels=[f"{one:.2f}" for one in found], color=INK, padding=2
-        )
-    axes.set(xticks=(0, 1), ylabel="distance", ylim=(0, 0.45), xlabel="metric")
-    axes.set_xticklabels(("Jensen-Shannon", "Wasserstein"))
-    axes.legend(loc="upper center", ncols=2)
-    return figure
-
-
 @picture("metrics/ks_test")
 def _ks_test() -> Figure:
     draw = np.random.default_rng(15)

@@ -378,7 +378,6 @@ def numbers(truth: list[float], pred: list[float]) -> None:
         ar.metrics.lin_ccc(truth, pred),
         ar.metrics.rmse(truth, pred),
         ar.metrics.mae(truth, pred),
-        ar.metrics.js_distance(truth, pred),
         ar.metrics.brier(truth, pred),
         ar.metrics.log_loss(truth, pred),
         ar.metrics.auroc(truth, pred),

@@ -94,7 +94,6 @@ from .figures.distributions import (
     EMDResult as EMDResult,
     KSTestResult as KSTestResult,
     earth_movers_distance as earth_movers_distance,
-    js_distance as js_distance,
     ks_test as ks_test,
     score_distribution as score_distribution,
     wasserstein_distance as wasserstein_distance,

@@ -1,19 +1,18 @@
-"""Distances between distributions of scores, and the Kolmogorov-Smirnov test."""
+"""The distance between two distributions of scores, and the Kolmogorov-Smirnov test."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from typing import Any, TypeAlias, Unpack
+from typing import Any, Unpack
 
 import numpy as np
-from scipy.special import rel_entr
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics.core.contingency import cluster_codes, encode, numeric_column
+from autorubric.metrics.core.contingency import cluster_codes, numeric_column
 from autorubric.metrics.core.estimate import Estimate, Reason
-from autorubric.metrics.core.metric import ALL_LEVELS, ORDERED, metric
+from autorubric.metrics.core.metric import ORDERED, metric
 from autorubric.metrics.core.resampling import (
     IntervalArguments,
     IntervalOptions,
@@ -24,9 +23,6 @@ from autorubric.metrics.core.resampling import (
 )
 from autorubric.metrics.core.scales import MISSING, Array, Codes, Interval, Scale, as_sequence
 
-Distance: TypeAlias = Callable[[Array, Array], Array]
-"""A function from the weights of both samples on a grid, `(..., G)`, to their distances, `(...)`."""
-
 
 @dataclass(frozen=True, slots=True)
 class _Samples:
@@ -34,7 +30,12 @@ class _Samples:
 
     left: Codes  # positions of sample a, shape `(n_a,)`
     right: Codes  # positions of sample b, shape `(n_b,)`
-    size: int  # number of values on the grid
+    grid: Array  # sorted distinct values
+    unit: str
+
+    @property
+    def size(self) -> int:
+        return len(self.grid)
 
     @property
     def n_missing(self) -> int:
@@ -63,17 +64,8 @@ def cdf_distance(grid: Array, weights_a: Array, weights_b: Array) -> Array:
     return np.asarray((np.abs(below_a - below_b) * np.diff(grid)).sum(-1))
 
 
-def _divergence_root(weights_a: Array, weights_b: Array) -> Array:
-    """Compute √(½ KL(p, m) + ½ KL(q, m)) in bits, with m = (p + q) / 2."""
-    p = weights_a / weights_a.sum(-1)[..., None]
-    q = weights_b / weights_b.sum(-1)[..., None]
-    middle = (p + q) / 2
-    nats = (rel_entr(p, middle) + rel_entr(q, middle)).sum(-1) / 2
-    return np.asarray(np.sqrt(np.clip(nats / np.log(2), 0.0, 1.0)))
-
-
-def _place_on_grid(a: Iterable[Any], b: Iterable[Any], scale: Scale | None) -> tuple[_Samples, Array, str]:
-    """Return both samples on the grid of their numbers, the grid, and its unit."""
+def _place_on_grid(a: Iterable[Any], b: Iterable[Any], scale: Scale | None) -> _Samples:
+    """Return both samples on the grid of their numbers."""
     sides, divisor, unit = [], 1.0, "units of the scores"
     for values, what in ((a, "a"), (b, "b")):
         if scale is None or isinstance(scale, Interval):
@@ -83,7 +75,7 @@ def _place_on_grid(a: Iterable[Any], b: Iterable[Any], scale: Scale | None) -> t
         if scale.positions is None:
             raise ArgumentError(
                 f"{scale} does not define distances between labels; pass Ordinal(labels, values) or "
-                "Interval(low, high), or use js_distance"
+                "Interval(low, high)"
             )
         codes = scale.encode(as_sequence(values, what))
         sides.append(np.where(codes >= 0, scale.positions[codes], np.nan))
@@ -98,7 +90,7 @@ def _place_on_grid(a: Iterable[Any], b: Iterable[Any], scale: Scale | None) -> t
     grid, *places = merge_values(sides[0][present[0]], sides[1][present[1]])
     codes_a, codes_b = (np.full(len(side), MISSING, dtype=np.int64) for side in sides)
     codes_a[present[0]], codes_b[present[1]] = places
-    return _Samples(codes_a, codes_b, len(grid)), grid / divisor, unit
+    return _Samples(codes_a, codes_b, grid / divisor, unit)
 
 
 @metric(
@@ -125,47 +117,8 @@ def wasserstein_distance(
         **interval: See `IntervalArguments`; with `cluster`, both samples need one value per unit.
     """
     options = IntervalOptions(**interval)
-    samples, grid, unit = _place_on_grid(a, b, scale)
-    name = f"Wasserstein distance in {unit}, pairing ignored"
-    return _estimate(name, samples, lambda left, right: cdf_distance(grid, left, right), options)
-
-
-@metric(inputs="samples", levels=ALL_LEVELS, reference="Lin 1991; Endres and Schindelin 2003", perfect=0.0)
-def js_distance(
-    a: Iterable[Any], b: Iterable[Any], *, scale: Scale | None = None, **interval: Unpack[IntervalArguments]
-) -> Estimate:
-    """Compute the Jensen-Shannon distance in [0, 1], `√(½ KL(p, m) + ½ KL(q, m))` in base 2 [1, 2].
-
-    p and q are the samples' category proportions, and m = (p + q) / 2. The distance is 0 if p and q are
-    equal, and 1 if no category occurs in both samples. It ignores pairing and the order of categories, and is
-    near 1 if nearly all numbers are distinct; use `wasserstein_distance` in that case. It is undefined if a
-    sample is empty (`no_values`). The interval is a percentile bootstrap; see `wasserstein_distance`.
-
-    Args:
-        a: First sample: labels or numbers; None and NaN count as missing.
-        b: Second sample, whose length may differ.
-        scale: Declared categories; with None or `Interval`, each distinct value is a category.
-        **interval: See `IntervalArguments`; with `cluster`, both samples need one value per unit.
-
-    References:
-        [1] J. Lin (1991), Divergence measures based on the Shannon entropy, IEEE Transactions on Information
-            Theory 37(1), 145-151, eq. 4.1.
-        [2] D. M. Endres, J. E. Schindelin (2003), A new metric for probability distributions, IEEE
-            Transactions on Information Theory 49(7), 1858-1860.
-    """
-    options = IntervalOptions(**interval)
-    if isinstance(scale, Interval):
-        samples, _, _ = _place_on_grid(a, b, scale)
-    else:
-        coded = encode((a, b), scale, None)
-        left, right = coded.codes
-        samples = _Samples(left, right, coded.size)
-    kind = "distinct values" if scale is None or isinstance(scale, Interval) else "declared categories"
-    name = f"Jensen-Shannon distance over {samples.size} {kind}, base 2, pairing ignored"
-    return _estimate(name, samples, _divergence_root, options)
-
-
-def _estimate(name: str, samples: _Samples, distance: Distance, options: IntervalOptions) -> Estimate:
+    samples = _place_on_grid(a, b, scale)
+    name = f"Wasserstein distance in {samples.unit}, pairing ignored"
     if options.ci not in ("auto", "percentile", None):
         raise ArgumentError(f"ci must be 'auto', 'percentile' or None for a distance; got {options.ci!r}")
     counts = samples.counts()
@@ -173,14 +126,14 @@ def _estimate(name: str, samples: _Samples, distance: Distance, options: Interva
     n, n_missing = sum(sizes), samples.n_missing
     if not all(sizes):
         return Estimate.undefined("no_values", n=n, method=name, n_missing=n_missing)
-    value = float(distance(*counts))
+    value = float(cdf_distance(samples.grid, *counts))
     if options.ci is None:
         return Estimate(value, n=n, method=name, n_missing=n_missing)
     tables = None if options.cluster is None else _by_cluster(samples, options)
     text = f"{name}; {options.describe()}"
     if min(sizes) < 2 or (tables is not None and len(tables[0]) < 2):
         return Estimate(value, n=n, method=text, reason="too_few_units", n_missing=n_missing)
-    drawn = _resample(counts, tables, distance, options)
+    drawn = _resample(samples.grid, counts, tables, options)
     ends = interval_of(drawn, options)[0]
     reason: Reason | None = "degenerate_resamples" if ends.low is None else None
     return Estimate(value, *ends, n, text, reason, n_missing)
@@ -205,14 +158,11 @@ def _by_cluster(samples: _Samples, options: IntervalOptions) -> tuple[Array, Arr
 
 
 def _resample(
-    counts: tuple[Array, Array],
-    tables: tuple[Array, Array] | None,
-    distance: Distance,
-    options: IntervalOptions,
+    grid: Array, counts: tuple[Array, Array], tables: tuple[Array, Array] | None, options: IntervalOptions
 ) -> Array:
     rng = options.generator()
     found = []
-    for rows in chunks(options.n_resamples, max(len(counts[0]), 1 if tables is None else len(tables[0]))):
+    for rows in chunks(options.n_resamples, max(len(grid), 1 if tables is None else len(tables[0]))):
         if tables is None:
             left, right = (
                 rng.multinomial(int(c.sum()), c / c.sum(), size=rows).astype(float) for c in counts
@@ -224,7 +174,7 @@ def _resample(
         # Resamples in which one sample is empty have no distance.
         full = (left.sum(-1) > 0) & (right.sum(-1) > 0)
         found.append(np.full(rows, np.nan))
-        found[-1][full] = distance(left[full], right[full])
+        found[-1][full] = cdf_distance(grid, left[full], right[full])
     return np.concatenate(found)
 
 
