@@ -876,30 +876,6 @@ def _fleiss_kappa() -> Figure:
     )
 
 
-@picture("metrics/fleiss_kappa_by_category")
-def _fleiss_kappa_by_category() -> Figure:
-    draw = np.random.default_rng(3)
-    truth = draw.integers(0, 3, 300)
-    names = np.array(["refund", "repair", "replace"])
-    columns = []
-    for _ in range(3):
-        mixed = (truth > 0) & (draw.random(300) < 0.4)
-        columns.append(names[np.where(mixed, 3 - truth, truth)])
-    scale = metrics.Nominal(names.tolist())
-    ratings = np.column_stack(columns).tolist()
-    found = {
-        name: _value(one)
-        for name, one in metrics.fleiss_kappa_by_category(
-            ratings, scale=scale, ci=None
-        ).items()
-    }
-    found["all"] = _value(metrics.fleiss_kappa(ratings, scale=scale, ci=None))
-    figure, (axes,) = _axes()
-    _bars(axes, found, "Fleiss' kappa", colours=(BLUE, BLUE, BLUE, ORANGE))
-    axes.set_ylim(0, 1.15)
-    return figure
-
-
 @picture("metrics/conger_kappa")
 def _conger_kappa() -> Figure:
     draw = np.random.default_rng(5)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
 
 from autorubric.errors import ArgumentError
 from autorubric.metrics import (
@@ -15,7 +14,6 @@ from autorubric.metrics import (
     cohen_kappa,
     conger_kappa,
     fleiss_kappa,
-    fleiss_kappa_by_category,
     percent_agreement,
 )
 from tests.metrics.asserting import brackets, number
@@ -31,60 +29,6 @@ def test_fleiss_worked_example():
     agreeing = (np.array(FOURTEEN) ** 2).sum() / (10 * 14 * 13) - 1 / 13
     assert found == pytest.approx((agreeing - (shares**2).sum()) / (1 - (shares**2).sum()))
     assert percent_agreement(counts=FOURTEEN) == pytest.approx(agreeing)
-
-
-def test_kappa_of_a_category_by_hand():
-    """Of the fourteen raters, category 5: Σ n = 32, Σ n² = 290.
-
-    p = 32/140; P = (290 - 32) / (13 · 32) = 258/416 (Fleiss 1971); kappa = (P - p) / (1 - p).
-    """
-    found = fleiss_kappa_by_category(counts=FOURTEEN)
-    assert list(found) == [0, 1, 2, 3, 4]
-    assert found[4] == pytest.approx((258 / 416 - 32 / 140) / (1 - 32 / 140))
-    assert brackets(found[4])
-
-
-def test_kappas_of_categories_by_fleiss_formula():
-    """Each category of the fourteen raters: (Σ n² - N n p) / (N n (n - 1) p) in place of agreement."""
-    counts = np.array(FOURTEEN)
-    p = counts.sum(0) / 140
-    agreeing = ((counts**2).sum(0) - 140 * p) / (140 * 13 * p)
-    found = fleiss_kappa_by_category(counts=counts, ci=None)
-    assert [float(one) for one in found.values()] == pytest.approx((agreeing - p) / (1 - p))
-
-
-@settings(deadline=None, max_examples=50)
-@given(
-    st.lists(st.lists(st.sampled_from(["a", "b", "c", None]), min_size=4, max_size=4), min_size=2, max_size=9)
-)
-def test_kappas_of_categories_make_up_the_whole(ratings):
-    """Their mean weighted by p (1 - p) is Fleiss' kappa, whatever ratings are missing."""
-    scale = Nominal(["a", "b", "c"])
-    whole = fleiss_kappa(ratings, scale=scale, ci=None)
-    found = fleiss_kappa_by_category(ratings, scale=scale, ci=None)
-    assert list(found) == ["a", "b", "c"]
-    if whole.value is None:
-        assert all(one.value is None for one in found.values())
-        return
-    rows = [[label for label in row if label is not None] for row in ratings]
-    p = np.array([np.mean([row.count(label) / len(row) for row in rows if row]) for label in found])
-    kappas = np.array([one.value if one.value is not None else 0.0 for one in found.values()])
-    assert whole == pytest.approx((p * (1 - p) * kappas).sum() / (p * (1 - p)).sum())
-
-
-def test_kappas_of_categories_at_the_edges():
-    """A category that nobody chose has none; nor has anything without pairs; binary ones have their words."""
-    found = fleiss_kappa_by_category([["a", "b"], ["a", "a"]], scale=Nominal(["a", "b", "c"]))
-    assert (found["c"].value, found["c"].reason) == (None, "single_class")
-    assert found["a"].value == found["b"].value == pytest.approx(-1 / 3)
-    assert fleiss_kappa_by_category([["a", None]])["a"].reason == "no_pairs"
-    assert fleiss_kappa_by_category([[None, None]]) == {}
-    assert list(fleiss_kappa_by_category([[True, False], [1, 1]])) == ["UNMET", "MET"]
-    assert list(fleiss_kappa_by_category([[0, 1], [1, 1]], labels=3)) == [0, 1, 2]
-    assert "2 clusters" in fleiss_kappa_by_category(FOUR, cluster=[1] * 6 + [2] * 6)[1].method
-    for arguments in ({}, {"ratings": FOUR, "counts": FOURTEEN}, {"counts": [[1.5, 2]]}):
-        with pytest.raises(ArgumentError):
-            fleiss_kappa_by_category(**arguments)
 
 
 def test_gwet_four_raters_with_missing_ratings():

@@ -351,7 +351,6 @@ def two_raters(truth: list[str], pred: list[str], ratings: Rows) -> None:
         ar.metrics.clustered_se([0.1, 0.2], ["x", "y"]),
     ]
     assert_type(figures, list[ar.metrics.Estimate])
-    assert_type(ar.metrics.fleiss_kappa_by_category(ratings), dict[Any, ar.metrics.Estimate])
     found = ar.agreement(truth, pred, scale=ordinal, abstain="as_category")
     assert_type(found, ar.metrics.Agreement)
     assert_type(found.per_option, tuple[ar.metrics.OptionAgreement, ...])

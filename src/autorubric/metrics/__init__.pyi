@@ -110,7 +110,6 @@ from .figures.majority import majority_vote as majority_vote
 from .figures.many_raters import (
     conger_kappa as conger_kappa,
     fleiss_kappa as fleiss_kappa,
-    fleiss_kappa_by_category as fleiss_kappa_by_category,
     percent_agreement as percent_agreement,
 )
 from .figures.one_vs_rest import (
