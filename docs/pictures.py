@@ -1158,23 +1158,6 @@ def _wasserstein_distance() -> Figure:
     return figure
 
 
-@picture("metrics/earth_movers_distance")
-def _earth_movers_distance() -> Figure:
-    people = np.linspace(0, 1, 41)
-    widths = np.linspace(1, 0, 21)
-    found = [
-        metrics.earth_movers_distance(people, 0.5 + width * (people - 0.5))
-        for width in widths
-    ]
-    curves = {
-        "distance": [one.emd or 0.0 for one in found],
-        "difference of the means": [abs(one.mean_difference or 0.0) for one in found],
-    }
-    return _lines(
-        1 - widths, curves, ("reduction in the spread of the judge's scores", "value")
-    )
-
-
 @picture("metrics/ks_test")
 def _ks_test() -> Figure:
     draw = np.random.default_rng(15)

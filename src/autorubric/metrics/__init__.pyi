@@ -91,7 +91,6 @@ from .figures.correlation import (
 from .figures.dawid_skene import DawidSkeneResult as DawidSkeneResult, dawid_skene as dawid_skene
 from .figures.distributions import (
     DistributionResult as DistributionResult,
-    EMDResult as EMDResult,
     KSTestResult as KSTestResult,
     earth_movers_distance as earth_movers_distance,
     ks_test as ks_test,

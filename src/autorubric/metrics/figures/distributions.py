@@ -50,14 +50,7 @@ class _Samples:
         return left, right
 
 
-def merge_values(a: Array, b: Array) -> tuple[Array, Codes, Codes]:
-    """Return the sorted distinct numbers of both samples, and the index of each number among them."""
-    grid, where = np.unique(np.concatenate([a, b]), return_inverse=True)
-    where = where.reshape(-1)
-    return grid, where[: len(a)], where[len(a) :]
-
-
-def cdf_distance(grid: Array, weights_a: Array, weights_b: Array) -> Array:
+def _cdf_distance(grid: Array, weights_a: Array, weights_b: Array) -> Array:
     """Compute ∫ |F_a - F_b| over the grid of distinct values, for weights of shape `(..., len(grid))`."""
     below_a = np.cumsum(weights_a, axis=-1)[..., :-1] / weights_a.sum(-1)[..., None]
     below_b = np.cumsum(weights_b, axis=-1)[..., :-1] / weights_b.sum(-1)[..., None]
@@ -86,11 +79,12 @@ def _place_on_grid(a: Iterable[Any], b: Iterable[Any], scale: Scale | None) -> _
         span = float(np.ptp(scale.positions))
     if span:
         divisor, unit = span, "units of the declared range"
-    present = [~np.isnan(side) for side in sides]
-    grid, *places = merge_values(sides[0][present[0]], sides[1][present[1]])
-    codes_a, codes_b = (np.full(len(side), MISSING, dtype=np.int64) for side in sides)
-    codes_a[present[0]], codes_b[present[1]] = places
-    return _Samples(codes_a, codes_b, grid / divisor, unit)
+    both = np.concatenate(sides)
+    present = ~np.isnan(both)
+    grid, places = np.unique(both[present], return_inverse=True)
+    codes = np.full(len(both), MISSING, dtype=np.int64)
+    codes[present] = places.reshape(-1)
+    return _Samples(codes[: len(sides[0])], codes[len(sides[0]) :], grid / divisor, unit)
 
 
 @metric(
@@ -105,6 +99,9 @@ def wasserstein_distance(
 ) -> Estimate:
     """Compute the Wasserstein distance W₁ = ∫ |F_a(x) - F_b(x)| dx between two unpaired samples.
 
+    It is also called the earth mover's distance [1]; `earth_movers_distance` is the same function. It is
+    never less than the absolute difference of the means.
+
     If no scale is passed, the distance is in the units of the numbers. Otherwise, labels take the scale's
     values and the distance is divided by the declared range, unless it is open. It is undefined if a sample
     is empty (`no_values`). The interval is a percentile bootstrap that resamples the two samples separately
@@ -115,6 +112,10 @@ def wasserstein_distance(
         b: Second sample, whose length may differ.
         scale: `Interval(low, high)`, `Ordinal(labels, values)` or `Binary()`.
         **interval: See `IntervalArguments`; with `cluster`, both samples need one value per unit.
+
+    References:
+        [1] Y. Rubner, C. Tomasi, L. J. Guibas (2000), The earth mover's distance as a metric for image
+            retrieval, International Journal of Computer Vision 40, 99-121.
     """
     options = IntervalOptions(**interval)
     samples = _place_on_grid(a, b, scale)
@@ -126,7 +127,7 @@ def wasserstein_distance(
     n, n_missing = sum(sizes), samples.n_missing
     if not all(sizes):
         return Estimate.undefined("no_values", n=n, method=name, n_missing=n_missing)
-    value = float(cdf_distance(samples.grid, *counts))
+    value = float(_cdf_distance(samples.grid, *counts))
     if options.ci is None:
         return Estimate(value, n=n, method=name, n_missing=n_missing)
     tables = None if options.cluster is None else _by_cluster(samples, options)
@@ -137,6 +138,10 @@ def wasserstein_distance(
     ends = interval_of(drawn, options)[0]
     reason: Reason | None = "degenerate_resamples" if ends.low is None else None
     return Estimate(value, *ends, n, text, reason, n_missing)
+
+
+earth_movers_distance = wasserstein_distance
+"""The other name of `wasserstein_distance`."""
 
 
 def _by_cluster(samples: _Samples, options: IntervalOptions) -> tuple[Array, Array]:
@@ -174,7 +179,7 @@ def _resample(
         # Resamples in which one sample is empty have no distance.
         full = (left.sum(-1) > 0) & (right.sum(-1) > 0)
         found.append(np.full(rows, np.nan))
-        found[-1][full] = cdf_distance(grid, left[full], right[full])
+        found[-1][full] = _cdf_distance(grid, left[full], right[full])
     return np.concatenate(found)
 
 
@@ -183,25 +188,6 @@ class _Result:
     def to_dict(self) -> dict[str, Any]:
         """Return all fields as JSON-compatible values. Undefined values are None, never NaN."""
         return asdict(self)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EMDResult(_Result):
-    """Earth mover's distance between two samples.
-
-    Attributes:
-        emd: Distance, in the units of the scores; None if either sample is empty.
-        mean_difference: Mean of b - mean of a, at most `emd` in absolute value; None if a sample is empty.
-        n_a: Number of non-missing scores in a.
-        n_b: Number of non-missing scores in b.
-        reason: Reason why the distance is undefined; None if it is defined.
-    """
-
-    emd: float | None
-    mean_difference: float | None
-    n_a: int
-    n_b: int
-    reason: Reason | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -262,33 +248,6 @@ class DistributionResult(_Result):
 def _present(values: Iterable[Any], what: str) -> Array:
     numbers = numeric_column(values, what)
     return numbers[~np.isnan(numbers)]
-
-
-def earth_movers_distance(a: Iterable[Any], b: Iterable[Any]) -> EMDResult:
-    """Compute the earth mover's distance between two samples, W₁ = ∫ |F_a(x) - F_b(x)| dx [1].
-
-    The distance has the units of the scores and is not scaled by the range of the samples. It is None if
-    either sample is empty (reason `no_values`).
-
-    Args:
-        a: Scores of the first sample. None and NaN count as missing.
-        b: Scores of the second sample, whose length may differ.
-
-    References:
-        [1] Y. Rubner, C. Tomasi, L. J. Guibas (2000), The earth mover's distance as a metric for image
-            retrieval, International Journal of Computer Vision 40, 99-121.
-    """
-    left, right = _present(a, "a"), _present(b, "b")
-    if not (len(left) and len(right)):
-        return EMDResult(emd=None, mean_difference=None, n_a=len(left), n_b=len(right), reason="no_values")
-    grid, at_a, at_b = merge_values(left, right)
-    counts = [np.bincount(at, minlength=len(grid)).astype(float) for at in (at_a, at_b)]
-    return EMDResult(
-        emd=float(cdf_distance(grid, *counts)),
-        mean_difference=float(right.mean() - left.mean()),
-        n_a=len(left),
-        n_b=len(right),
-    )
 
 
 def ks_test(a: Iterable[Any], b: Iterable[Any]) -> KSTestResult:
