@@ -132,8 +132,8 @@ def test_intervals_over_units_and_clusters(level, ci):
         )
 
 
-def test_continuous_scores_need_no_table_of_values():
-    """Thousands of different scores are no more work than a few."""
+def test_thousands_of_different_scores():
+    """Every level that uses order or distances takes continuous scores."""
     rng = np.random.default_rng(7)
     truth = rng.normal(size=4000)
     ratings = np.abs(truth[:, None] + rng.normal(scale=0.5, size=(4000, 3)))
@@ -165,6 +165,15 @@ def test_many_values_on_a_ratio_scale_against_the_definition(spread):
     if spread >= 1:
         ratings[20:40] = 0.0
         ratings[40:60, 1] = 0.0
+    assert krippendorff_alpha(ratings, level="ratio", ci=None) == pytest.approx(
+        ratio_alpha(ratings), abs=1e-12
+    )
+
+
+def test_more_values_than_a_table_of_units_and_values_holds():
+    """With 1,200 units of three different scores, the counts of values are sparse."""
+    rng = np.random.default_rng(14)
+    ratings = np.exp(rng.normal(size=(1200, 1)) + 0.5 * rng.normal(size=(1200, 3)))
     assert krippendorff_alpha(ratings, level="ratio", ci=None) == pytest.approx(
         ratio_alpha(ratings), abs=1e-12
     )

@@ -1,8 +1,9 @@
 """Krippendorff's alpha for any number of raters and difference metric, with missing ratings allowed.
 
 Alpha is 1 - Do / De over the pairable ratings. The observed disagreement is summed per unit, and the expected
-disagreement follows from the margins. The cost is therefore linear in the number of ratings, and the
-coincidence matrix is never built. Equation numbers are those of [1].
+disagreement follows from the margins, so the coincidence matrix is never built. The cost is linear in the
+number of ratings, except on a ratio scale, where all pairs of distinct values are compared. Equation numbers
+are those of [1].
 
 References:
     [1] K. Krippendorff (2011), Computing Krippendorff's alpha-reliability, University of Pennsylvania.
@@ -15,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple, TypeAlias, Unpack
+from typing import Any, Literal, TypeAlias, Unpack
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -45,72 +46,11 @@ from autorubric.metrics.figures.many_raters import (
     prior_ratings,
 )
 
-_TAIL = 40.0
-"""exp(-_TAIL) is below rounding error."""
-
-_HIGHEST = 13.0
-"""Frequency above which the weights are below rounding error."""
-
-
-class CosineSeries(NamedTuple):
-    """Waves whose sums give the differences of all pairs, so that time and memory are linear in the values.
-
-    With `t = log c - log k`, the difference `((c - k) / (c + k))²` is `1 - sech²(t/2)`, and `sech²(t/2)`
-    is the integral of `4 ω / sinh(π ω) cos(ω t)` over ω > 0, which the trapezoidal rule computes up to
-    rounding error. The sum of `1 - cos(ω (x - y))` over all pairs follows from those of `1 - cos(ω x)`
-    and `sin(ω x)`.
-    """
-
-    frequency: Array  # frequencies, shape `(f,)`
-    weight: Array  # weight of each frequency, shape `(f,)`
-    place: Array  # centred logarithm of each value; NaN if the value is 0
-
-    @classmethod
-    def of(cls, values: Array) -> CosineSeries:
-        """Return the waves for non-negative values."""
-        with np.errstate(divide="ignore"):
-            place = np.log(values)
-        place = np.where(values > 0, place, np.nan)
-        positive = place[values > 0]
-        span = float(np.ptp(positive)) if positive.size else 0.0
-        step = 2 * np.pi / (span + _TAIL)
-        frequency = step * np.arange(1, int(_HIGHEST / step) + 2)
-        centre = float(positive.mean()) if positive.size else 0.0
-        return cls(frequency, step * 4 * frequency / np.sinh(np.pi * frequency), place - centre)
-
-    @property
-    def width(self) -> int:
-        """Number of sums per unit."""
-        return 2 + 2 * len(self.frequency)
-
-    def sums(self, codes: Array) -> Array:
-        """Compute the sums of each unit, shape `(u, width)`: ratings, zeros, and two sums per wave."""
-        n_waves = len(self.frequency)
-        found = np.zeros((len(codes), self.width))
-        for column in codes.T:
-            there = column >= 0
-            place = np.where(there, self.place[column], np.nan)
-            positive = ~np.isnan(place)
-            angle = np.where(positive, place, 0.0)[:, None] * self.frequency
-            found[:, 0] += there
-            found[:, 1] += there & ~positive
-            found[:, 2 : 2 + n_waves] += 2 * np.sin(angle / 2) ** 2
-            found[:, 2 + n_waves :] += np.sin(angle)
-        return found
-
-    def over_all_pairs(self, sums: Array) -> Array:
-        """Compute the sum of differences over all ordered pairs of the ratings that the sums represent."""
-        n_waves = len(self.frequency)
-        n, zeros = sums[..., 0], sums[..., 1]
-        positive = (n - zeros)[..., None]
-        cosines, sines = sums[..., 2 : 2 + n_waves], sums[..., 2 + n_waves :]
-        # n² - (n - Σ (1 - cos))² - (Σ sin)², rearranged to avoid cancellation for close values.
-        waves = (2 * positive - cosines) * cosines - sines * sines
-        return np.asarray(waves @ self.weight + 2 * zeros * (n - zeros))
-
-
 _DENSE_CELLS = 4_000_000
 """Number of cells (units × values) above which the counts of values stay sparse."""
+
+_BLOCK_CELLS = 1_000_000
+"""Number of pairs of values whose differences on a ratio scale are in memory at once."""
 
 AlphaLevel: TypeAlias = Literal["nominal", "ordinal", "interval", "ratio"]
 
@@ -143,7 +83,8 @@ def krippendorff_alpha(
     The sums include only pairable ratings: units (rated items) with one rating are ignored. δ² depends on the
     level: 1 for different values (nominal); the squared number of ratings between the midpoints of the two
     values (ordinal); (c - k)² (interval); or ((c - k) / (c + k))² (ratio). Alpha is undefined if no unit has
-    two ratings (`no_pairs`), or if all pairable ratings are equal, so that De = 0 (`single_class`).
+    two ratings (`no_pairs`), or if all pairable ratings are equal, so that De = 0 (`single_class`). At the
+    ratio level, the time grows with the square of the number of distinct values.
 
     The interval resamples the units together with one pseudo-unit whose ratings take each category with equal
     probability. Numbers without declared categories (interval and ratio levels) do not permit this, so they
@@ -275,71 +216,81 @@ def _alpha(observed: Array, expected: Array, n: Array) -> Array:
 
 
 def _nominal(table: _Pairable) -> tuple[Units, Compute]:
-    """Return units and function for nominal alpha; the sum over pairs of different values is n² - Σ n_c²."""
+    def pairs_of_units(codes: Codes, counts: csr_array) -> Array:
+        m = np.asarray(counts.sum(axis=1)).reshape(-1)
+        return np.asarray((m * m - np.asarray((counts * counts).sum(axis=1)).reshape(-1)) / (m - 1))
+
+    def all_pairs(margins: Array) -> Array:
+        n = margins.sum(-1)
+        return np.asarray(n * n - (margins * margins).sum(-1))
+
+    return _from_margins(table, pairs_of_units, all_pairs)
+
+
+def _ratio(table: _Pairable) -> tuple[Units, Compute]:
+    assert table.values is not None
+    values = table.values
+
+    def pairs_of_units(codes: Codes, counts: csr_array) -> Array:
+        there = codes >= 0
+        scores = np.where(there, values[codes], np.nan)
+        observed = np.zeros(len(codes))
+        for rater in range(1, codes.shape[1]):
+            observed += np.nansum(_ratio_differences(scores[:, rater, None], scores[:, :rater]), axis=1)
+        return np.asarray(2 * observed / (there.sum(1) - 1))
+
+    def all_pairs(margins: Array) -> Array:
+        total = np.zeros(margins.shape[:-1])
+        step = max(1, _BLOCK_CELLS // len(values))
+        for start in range(0, len(values), step):
+            own = values[start : start + step]
+            differences = _ratio_differences(own[:, None], values[start:])
+            # Each pair with a later block stands for both of its orders.
+            differences[:, len(own) :] *= 2
+            total += ((margins[..., start:] @ differences.T) * margins[..., start : start + step]).sum(-1)
+        return total
+
+    return _from_margins(table, pairs_of_units, all_pairs)
+
+
+def _ratio_differences(left: Array, right: Array) -> Array:
+    total = left + right
+    return np.asarray(((left - right) / np.where(total == 0, 1.0, total)) ** 2)
+
+
+def _from_margins(
+    table: _Pairable, pairs_of_units: Callable[[Codes, csr_array], Array], all_pairs: Callable[[Array], Array]
+) -> tuple[Units, Compute]:
+    """Return units and function for alpha of which the counts of values determine the expected disagreement.
+
+    Args:
+        table: Ratings of the units.
+        pairs_of_units: Sums δ² over each unit's ordered pairs, divided by m - 1, so that every rating counts
+            once (eq. 2), from the codes and counts of the units.
+        all_pairs: Sums n_c n_k δ² for counts of the values, shape `(..., size)`.
+    """
     codes = table.codes if table.prior is None else np.concatenate([table.codes, table.prior.rows])
     if len(codes) * table.size <= _DENSE_CELLS:
 
         def sums_of(rows: Codes) -> Array:
             counts = _counts(rows, table.size)
-            return np.column_stack([_unequal_pairs(counts), counts.toarray()])
+            return np.column_stack([pairs_of_units(rows, counts), counts.toarray()])
 
         def compute(sums: Array) -> Array:
             margins = sums[..., 1:]
-            n = margins.sum(-1)
-            return _alpha(sums[..., 0], n * n - (margins * margins).sum(-1), n)
+            return _alpha(sums[..., 0], all_pairs(margins), margins.sum(-1))
 
         return _units_of_sums(table, sums_of), compute
     counts = _counts(codes, table.size)
-    observed = _unequal_pairs(counts)
+    observed = pairs_of_units(codes, counts)
 
     def compute_of_weights(weights: Array) -> Array:
         margins = (counts.T @ weights.T).T
-        n = margins.sum(-1)
-        return _alpha((weights * observed).sum(-1), n * n - (margins * margins).sum(-1), n)
+        return _alpha((weights * observed).sum(-1), all_pairs(margins), margins.sum(-1))
 
     units = weighted_units(len(table.codes), table.cluster, table.counts)
     smoothed = units if table.prior is None else with_prior(units, table.prior.chances)
     return smoothed, compute_of_weights
-
-
-def _unequal_pairs(counts: csr_array) -> Array:
-    """Compute each unit's pairs of different values divided by m - 1, so every rating counts once (eq. 2)."""
-    m = np.asarray(counts.sum(axis=1)).reshape(-1)
-    return np.asarray((m * m - np.asarray((counts * counts).sum(axis=1)).reshape(-1)) / (m - 1))
-
-
-def _ratio(table: _Pairable) -> tuple[Units, Compute]:
-    assert table.values is not None
-    waves = CosineSeries.of(table.values)
-    # The matrix of differences is smaller for few values; for 30,000 values, it would take 7 GB.
-    if table.size <= waves.width:
-        return _ratio_by_value(table, table.values)
-
-    def sums_of(codes: Codes) -> Array:
-        sums = waves.sums(codes)
-        return np.column_stack([waves.over_all_pairs(sums) / (sums[:, 0] - 1), sums])
-
-    def compute(sums: Array) -> Array:
-        return _alpha(sums[..., 0], waves.over_all_pairs(sums[..., 1:]), sums[..., 1])
-
-    return _units_of_sums(table, sums_of), compute
-
-
-def _ratio_by_value(table: _Pairable, values: Array) -> tuple[Units, Compute]:
-    """Return units and function for ratio alpha with few values, using the full matrix of differences."""
-    total = values[:, None] + values
-    difference = ((values[:, None] - values) / np.where(total == 0, 1.0, total)) ** 2
-
-    def sums_of(codes: Codes) -> Array:
-        counts = _counts(codes, table.size).toarray()
-        observed = (counts * (counts @ difference)).sum(1) / (counts.sum(1) - 1)
-        return np.column_stack([observed, counts])
-
-    def compute(sums: Array) -> Array:
-        margins = sums[..., 1:]
-        return _alpha(sums[..., 0], ((margins @ difference) * margins).sum(-1), margins.sum(-1))
-
-    return _units_of_sums(table, sums_of), compute
 
 
 def _interval(table: _Pairable) -> tuple[Units, Compute]:
