@@ -261,7 +261,7 @@ def _ratio_differences(left: Array, right: Array) -> Array:
 def _from_margins(
     table: _Pairable, pairs_of_units: Callable[[Codes, csr_array], Array], all_pairs: Callable[[Array], Array]
 ) -> tuple[Units, Compute]:
-    """Return units and function for alpha of which the counts of values determine the expected disagreement.
+    """Return units and function for alpha if the expected disagreement follows from the counts of the values.
 
     Args:
         table: Ratings of the units.
